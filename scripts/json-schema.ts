@@ -1,0 +1,81 @@
+import type * as v from 'valibot';
+
+type Node = v.GenericSchema & {
+  readonly type: string;
+  readonly wrapped?: Node;
+  readonly pipe?: readonly (Node & {
+    readonly kind: string;
+    readonly requirement?: unknown;
+    readonly description?: string;
+  })[];
+  readonly entries?: Readonly<Record<string, Node>>;
+  readonly options?: readonly string[];
+  readonly value?: Node;
+};
+
+/** Draft 2020-12 of the part of valibot that the configuration is written in; anything else is an error. */
+export function jsonSchema(schema: v.GenericSchema): object {
+  return convert(schema as Node);
+}
+
+function convert(node: Node): object {
+  const [base = node, ...actions] = node.pipe ?? [];
+  return Object.assign({}, convertBase(base), ...actions.map(convertAction));
+}
+
+function convertBase(node: Node): object {
+  switch (node.type) {
+    case 'exact_optional':
+      return convert(required(node.wrapped));
+    case 'string':
+    case 'number':
+    case 'boolean':
+      return { type: node.type };
+    case 'picklist':
+      return { enum: node.options };
+    case 'record':
+      return { type: 'object', additionalProperties: convert(required(node.value)) };
+    case 'strict_object':
+      return {
+        type: 'object',
+        additionalProperties: false,
+        properties: Object.fromEntries(
+          Object.entries(required(node.entries)).map(([key, entry]) => [key, convert(entry)]),
+        ),
+      };
+    default:
+      throw new Error(`no JSON Schema for valibot's ${node.type}`);
+  }
+}
+
+/** Checks and transforms by code cannot be said; the description has their form. */
+function convertAction(action: {
+  readonly type: string;
+  readonly requirement?: unknown;
+  readonly description?: string;
+}): object {
+  switch (action.type) {
+    case 'integer':
+      return { type: 'integer' };
+    case 'min_value':
+      return { minimum: action.requirement };
+    case 'max_value':
+      return { maximum: action.requirement };
+    case 'gt_value':
+      return { exclusiveMinimum: action.requirement };
+    case 'non_empty':
+      return { minLength: 1 };
+    case 'description':
+      return { description: action.description };
+    case 'check':
+    case 'transform':
+      return {};
+    default:
+      throw new Error(`no JSON Schema for valibot's ${action.type}`);
+  }
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a schema without its inner part');
+  return value;
+}

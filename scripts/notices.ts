@@ -1,0 +1,36 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bundle } from './bundle.ts';
+
+type Package = { readonly name: string; readonly version: string; readonly license: string; readonly text: string };
+
+const HEAD = `The program in lib/ contains the following packages. Each is used under its own licence, which is given below.
+`;
+
+/** The licences of every package that has a module in the bundle. */
+export async function thirdPartyNotices(): Promise<string> {
+  const chunks = await bundle();
+  const folders = new Set(chunks.flatMap((chunk) => chunk.moduleIds).flatMap(packageFolder));
+  const packages = await Promise.all([...folders].map(readPackage));
+  // Two versions of a package can be in it.
+  const byName = new Map(packages.map((each) => [`${each.name} ${each.version}`, each]));
+  const sections = [...byName.entries()]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([title, { license, text }]) => `${'-'.repeat(80)}\n${title} (${license})\n\n${text}\n`);
+  return `${HEAD}\n${sections.join('\n')}`;
+}
+
+/** Up to the last `node_modules/NAME` or `node_modules/@SCOPE/NAME`; none for our own and virtual modules. */
+function packageFolder(module: string): string[] {
+  const match = /^[^\0]*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(module);
+  return match === null ? [] : [match[0]];
+}
+
+async function readPackage(folder: string): Promise<Package> {
+  const { name, version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Package;
+  const files = (await readdir(folder)).filter((file) => /^(?:licen[cs]e|copying)/i.test(file)).sort();
+  if (typeof license !== 'string') throw new Error(`${name} names no licence`);
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  const text = texts.map((each) => each.replaceAll('\r\n', '\n').trim()).join('\n\n');
+  return { name, version, license, text: text === '' ? `No licence file; package.json says ${license}.` : text };
+}

@@ -1,0 +1,61 @@
+import { PublishError } from '../errors.ts';
+import { canonicalHost } from '../http/endpoint.ts';
+import type { Credential } from '../http/origin.ts';
+import type { LoginAdvice, Scope } from './scope.ts';
+import { scopeText, type TokenRefusal } from './token.ts';
+
+/** Says whether there was a login and what to do; the full name shows a registry that was left out by mistake. */
+export function loginAdvice(host: string, repository: string, credential: Credential): LoginAdvice {
+  const hub = canonicalHost(host) === 'docker.io';
+  const name = `${hub ? 'docker.io' : host}/${repository}`;
+  const command = hub ? 'docker login' : `docker login ${host}`;
+  if (credential.kind !== 'none') {
+    return {
+      login: `the login found for ${name} was not enough`,
+      hint: `Check that this login may use ${name}, or log in again: ${command}`,
+    };
+  }
+  return {
+    login: `no login was found for ${name}`,
+    hint: hub
+      ? `Log in: ${command}; or write the registry in front if another was meant: HOST/${repository}.`
+      : `Log in: ${command}`,
+  };
+}
+
+/** The error for a token server that gave no token, by its status. */
+export function tokenRefused(
+  refusal: TokenRefusal,
+  host: string,
+  scopes: readonly Scope[],
+  credential: Credential,
+): PublishError {
+  const { status, server, code, message } = refusal;
+  const repository = scopes[0]?.repository ?? '';
+  const advice = loginAdvice(host, repository, credential);
+  const words = [`status ${status}`, code, message === undefined ? undefined : JSON.stringify(message)]
+    .filter((word) => word !== undefined)
+    .join(', ');
+  const what = `its token server ${server} gave no token for ${scopes.map(scopeText).join(' ')} (${words})`;
+  const details = { registry: canonicalHost(host), repository, status };
+  const name = `${canonicalHost(host)}/${repository}`;
+  if (status === 429) {
+    return new PublishError('RATE_LIMITED', `${name}: ${what}`, 'Wait, then run the same command again.', details);
+  }
+  if (status >= 500) {
+    return new PublishError('REGISTRY_FAILED', `${name}: ${what}`, 'Run the same command again in a while.', details);
+  }
+  const text = `${name}: ${what}; ${advice.login}`;
+  return new PublishError(status === 403 ? 'DENIED' : 'UNAUTHORIZED', text, advice.hint, details);
+}
+
+/** The error for a registry that wants something we cannot do, such as Negotiate or NTLM. */
+export function schemeUnknown(host: string, repository: string, schemes: readonly string[]): PublishError {
+  const name = canonicalHost(host);
+  return new PublishError(
+    'UNAUTHORIZED',
+    `${name}/${repository}: ${name} wants ${schemes.join(' or ')} authentication, which is not supported`,
+    'Ask the registry’s operator for access by password or token (Basic or Bearer).',
+    { registry: name, repository, status: 401 },
+  );
+}

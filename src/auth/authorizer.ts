@@ -1,0 +1,246 @@
+import { PublishError } from '../errors.ts';
+import type { Clock } from '../http/clock.ts';
+import { canonicalHost } from '../http/endpoint.ts';
+import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
+import type { Credential } from '../http/origin.ts';
+import { deferred, orAborted } from '../http/promises.ts';
+import { loginAdvice, schemeUnknown, tokenRefused } from './advice.ts';
+import { type Challenge, parseChallenges } from './challenge.ts';
+import type { CredentialSource } from './credentials.ts';
+import type { Authorizer, Scope } from './scope.ts';
+import { basicLogin, type Token, type TokenService } from './token.ts';
+import { createTokenCache } from './token-cache.ts';
+
+/** The world as the authorizer sees it. */
+export type AuthorizerOptions = {
+  readonly transport: Transport;
+  readonly credentials: CredentialSource;
+  readonly clock: Clock;
+};
+
+/** How a registry wants to be shown who asks; `open`: it answered, and has asked for nothing yet. */
+type Scheme =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'basic' }
+  | { readonly kind: 'bearer'; readonly service: TokenService };
+
+type HostState = {
+  /** Undefined until the first answer. */
+  scheme: Scheme | undefined;
+  /** Ends when the request that is sent ahead of all others has its status. */
+  probe: Promise<undefined> | undefined;
+  /** Scope sets to fetch tokens for once it is known that there are tokens. */
+  announced: (readonly Scope[])[];
+  /** Tokens that were renewed after an `insufficient_scope` and brought another: no use renewing them again. */
+  readonly insufficient: Set<string>;
+};
+
+/** What `Authorization` a request is sent with. */
+type Proof =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'basic'; readonly header: string }
+  | { readonly kind: 'bearer'; readonly header: string; readonly token: Token };
+
+const NOTHING: Proof = { kind: 'none' };
+
+/**
+ * Learns from the first 401 how a registry wants to be shown who asks, and does so from then on.
+ *
+ * Where there is a login, the first request of a host goes alone: the others would all be turned away too. Without a
+ * login all go at once, since most of what is public needs none.
+ */
+export function createAuthorizer({ transport, credentials, clock }: AuthorizerOptions): Authorizer {
+  const hosts = new Map<string, HostState>();
+  const tokens = createTokenCache(transport, clock);
+
+  function stateOf(host: string): HostState {
+    const key = canonicalHost(host);
+    const state = hosts.get(key) ?? { scheme: undefined, probe: undefined, announced: [], insufficient: new Set() };
+    hosts.set(key, state);
+    return state;
+  }
+
+  function isOwn(url: URL, host: string): boolean {
+    return url.origin === transport.baseUrl(host).origin;
+  }
+
+  /** What was built from the host's base is its own whatever scheme it turns out to speak. */
+  function isForeign({ url, namedBy }: HttpRequest, host: string): boolean {
+    return namedBy === undefined ? url.hostname !== transport.baseUrl(host).hostname : !isOwn(url, host);
+  }
+
+  /** @throws PublishError when the token server gives none */
+  async function bearer(
+    service: TokenService,
+    { host, scopes, credential, signal }: Asker,
+    not?: string,
+  ): Promise<Extract<Proof, { kind: 'bearer' }>> {
+    const answer = await tokens.get({ host, service, scopes, credential, signal }, not);
+    if (!('value' in answer)) throw tokenRefused(answer, host, scopes, credential);
+    return { kind: 'bearer', header: `Bearer ${answer.value}`, token: answer };
+  }
+
+  async function proofFor(state: HostState, asker: Asker): Promise<Proof> {
+    if (state.scheme?.kind === 'bearer') return bearer(state.scheme.service, asker);
+    return state.scheme?.kind === 'basic' ? basic(asker.credential) : NOTHING;
+  }
+
+  /** Sends the first request to an unknown host alone, if there is a login to be shown. */
+  async function sendFirst(request: HttpRequest, state: HostState, asker: Asker): Promise<Sent> {
+    const { signal } = request;
+    if (asker.credential.kind === 'none') return sendWith(request, await proofFor(state, asker));
+    while (state.scheme === undefined && state.probe !== undefined) await orAborted(state.probe, signal);
+    if (state.scheme !== undefined) return sendWith(request, await proofFor(state, asker));
+    const probe = deferred<undefined>();
+    state.probe = probe.promise;
+    try {
+      const sent = await sendWith(request, NOTHING);
+      if (isOwn(sent.response.url, asker.host)) learn(state, asker.host, sent.response);
+      return sent;
+    } finally {
+      // Whether it came to something or not: the next in line goes ahead if nothing was learnt.
+      state.probe = undefined;
+      probe.resolve(undefined);
+    }
+  }
+
+  async function sendWith(request: HttpRequest, proof: Proof): Promise<Sent> {
+    const { authorization: _, ...headers } = request.headers ?? {};
+    const response = await transport.send({
+      ...request,
+      headers: proof.kind === 'none' ? headers : { ...headers, authorization: proof.header },
+    });
+    return { response, proof };
+  }
+
+  /** Remembers what the answer shows of the host's scheme, and returns the challenge that can be answered. */
+  function learn(state: HostState, host: string, response: HttpResponse): Challenge | undefined {
+    const challenge = response.status === 401 ? answerable(challengesOf(response)) : undefined;
+    if (challenge === undefined) {
+      state.scheme ??= { kind: 'open' };
+      return undefined;
+    }
+    const realm = challenge.parameters.get('realm');
+    if (challenge.scheme === 'bearer' && realm !== undefined) {
+      state.scheme = { kind: 'bearer', service: { realm, service: challenge.parameters.get('service') } };
+      fetchAnnounced(state, host);
+    } else if (state.scheme?.kind !== 'bearer') {
+      // Once tokens are known to be taken, Basic means that the token's scope is not enough (Harbor), no change.
+      state.scheme = { kind: 'basic' };
+    }
+    return challenge;
+  }
+
+  function fetchAnnounced(state: HostState, host: string): void {
+    const { scheme } = state;
+    if (scheme?.kind !== 'bearer') return;
+    for (const scopes of state.announced.splice(0)) {
+      const fetching = credentials.lookup(host, scopes[0]?.repository ?? '').then((credential) => {
+        const signal = new AbortController().signal;
+        return tokens.get({ host, service: scheme.service, scopes, credential, signal });
+      });
+      // Whoever needs the token asks again, and is told then.
+      fetching.catch(() => undefined);
+    }
+  }
+
+  /** What to answer a 401 with; undefined when nothing will help. */
+  async function secondProof(state: HostState, sent: Sent, asker: Asker): Promise<Proof | undefined> {
+    const challenge = learn(state, asker.host, sent.response);
+    const { scheme } = state;
+    if (challenge?.scheme === 'bearer' && scheme?.kind === 'bearer') {
+      if (sent.proof.kind !== 'bearer') return bearer(scheme.service, asker);
+      return renewed(state, scheme.service, challenge, sent.proof.token, asker);
+    }
+    if (challenge?.scheme === 'basic' && sent.proof.kind === 'none') {
+      const proof = basic(asker.credential);
+      return proof.kind === 'none' ? undefined : proof;
+    }
+    const schemes = challengesOf(sent.response).map(({ scheme: name }) => name);
+    if (challenge === undefined && sent.proof.kind === 'none' && schemes.length > 0) {
+      throw schemeUnknown(asker.host, asker.scopes[0]?.repository ?? '', schemes);
+    }
+    return undefined;
+  }
+
+  /** A token may have run out; one that is said to be too narrow is renewed once, in case rights were given since. */
+  async function renewed(
+    state: HostState,
+    service: TokenService,
+    challenge: Challenge,
+    old: Token,
+    asker: Asker,
+  ): Promise<Proof | undefined> {
+    const narrow = challenge.parameters.get('error') === 'insufficient_scope';
+    if (narrow && state.insufficient.has(old.value)) return undefined;
+    const proof = await bearer(service, asker, old.value);
+    if (narrow) state.insufficient.add(proof.token.value);
+    return proof;
+  }
+
+  return {
+    async send(request, host, scopes) {
+      const state = stateOf(host);
+      if (isForeign(request, host)) return (await sendWith(request, NOTHING)).response;
+      const credential = await orAborted(credentials.lookup(host, scopes[0]?.repository ?? ''), request.signal);
+      const asker: Asker = { host, scopes, credential, signal: request.signal };
+      const sent = await sendFirst(request, state, asker);
+      // A 401 of another place, reached by a redirect, is no question to this registry's login.
+      if (sent.response.status !== 401 || !isOwn(sent.response.url, host)) {
+        if (isOwn(sent.response.url, host)) state.scheme ??= { kind: 'open' };
+        return sent.response;
+      }
+      const proof = await secondProof(state, sent, asker).catch(async (error: unknown) => {
+        await sent.response.discard();
+        throw error;
+      });
+      const once = request.body !== undefined && !(request.body instanceof Uint8Array);
+      if (proof === undefined || once) return sent.response;
+      await sent.response.discard();
+      return (await sendWith(request, proof)).response;
+    },
+
+    announce(host, scopeSets) {
+      const state = stateOf(host);
+      state.announced.push(...scopeSets);
+      fetchAnnounced(state, host);
+    },
+
+    async advise(host, repository) {
+      try {
+        return loginAdvice(host, repository, await credentials.lookup(host, repository));
+      } catch (error) {
+        if (!(error instanceof PublishError)) throw error;
+        return { login: error.message, hint: error.hint };
+      }
+    },
+  };
+}
+
+/** Who wants to be let in, and for what. */
+type Asker = {
+  readonly host: string;
+  readonly scopes: readonly Scope[];
+  readonly credential: Credential;
+  readonly signal: AbortSignal;
+};
+
+type Sent = { readonly response: HttpResponse; readonly proof: Proof };
+
+function challengesOf(response: HttpResponse): readonly Challenge[] {
+  return parseChallenges(response.headers['www-authenticate'] ?? '');
+}
+
+/** Tokens before passwords, where a registry takes both. */
+function answerable(challenges: readonly Challenge[]): Challenge | undefined {
+  return (
+    challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm')) ??
+    challenges.find(({ scheme }) => scheme === 'basic')
+  );
+}
+
+/** An identity token is for the token server alone. */
+function basic(credential: Credential): Proof {
+  const header = credential.kind === 'basic' ? basicLogin(credential) : undefined;
+  return header === undefined ? NOTHING : { kind: 'basic', header };
+}

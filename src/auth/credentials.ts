@@ -1,0 +1,125 @@
+import { join } from 'node:path';
+import { PublishError } from '../errors.ts';
+import type { Credential } from '../http/origin.ts';
+import { type AuthFile, keysFor, normaliseKey, parseAuthFile } from './auth-file.ts';
+import { askHelper, type RunHelper } from './helper.ts';
+
+/** Finds logins. The same login is the same object, however often it is looked up. */
+export interface CredentialSource {
+  /** @throws PublishError `CREDENTIALS_FAILED` */
+  lookup(host: string, repository: string): Promise<Credential>;
+}
+
+/** Where logins may be. */
+export type CredentialWorld = {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The user's home folder. */
+  readonly home: string;
+  /** The text of a file; undefined when there is no such file. */
+  readonly readFile: (path: string) => Promise<string | undefined>;
+  readonly runHelper: RunHelper;
+};
+
+const NONE: Credential = { kind: 'none' };
+
+/** What `docker login` writes the login of Docker Hub under, in files and in stores. */
+const HUB_SERVER = 'https://index.docker.io/v1/';
+
+/**
+ * Reads the logins that docker and podman have written, in this order; the first that knows the host decides:
+ * `DOCKER_AUTH_CONFIG`, `REGISTRY_AUTH_FILE`, docker's config.json, podman's auth.json. Within each the most
+ * particular path decides. Nothing is read before it is needed, and nothing twice.
+ *
+ * @see docker/cli docs/reference/commandline/cli.md; containers-auth.json(5)
+ */
+export function createCredentialSource(world: CredentialWorld): CredentialSource {
+  const { runHelper } = world;
+  let files: Promise<readonly AuthFile[]> | undefined;
+  const found = new Map<string, Promise<Credential>>();
+  const stored = new Map<string, Promise<Credential | undefined>>();
+
+  function ask(program: string, server: string): Promise<Credential | undefined> {
+    const key = `${program} ${server}`;
+    const running = stored.get(key) ?? askHelper(program, server, runHelper);
+    stored.set(key, running);
+    return running;
+  }
+
+  /** Undefined when the file knows nothing of the host. */
+  async function lookIn(file: AuthFile, host: string, repository: string): Promise<Credential | undefined> {
+    const keys = keysFor(host, repository);
+    const helper = keys.map((key) => file.credHelpers.get(key)).find((program) => program !== undefined);
+    // A helper that was named for this host has the only word.
+    if (helper !== undefined) return (await ask(helper, serverName(host))) ?? NONE;
+    const entries = keys.map((key) => file.auths.get(key)).filter((entry) => entry !== undefined);
+    const login = entries.find(({ credential }) => credential !== undefined);
+    if (login?.credential !== undefined) return login.credential;
+    if (file.credsStore === undefined) return undefined;
+    // An empty entry tells under which name the store has the login.
+    const names = new Set([serverName(host), ...entries.map(({ key }) => key)]);
+    for (const name of names) {
+      const credential = await ask(file.credsStore, name);
+      if (credential !== undefined) return credential;
+    }
+    return undefined;
+  }
+
+  async function find(host: string, repository: string): Promise<Credential> {
+    files ??= readFiles(world);
+    for (const file of await files) {
+      const credential = await lookIn(file, host, repository);
+      if (credential !== undefined) return credential;
+    }
+    return NONE;
+  }
+
+  return {
+    lookup(host, repository) {
+      const key = `${host} ${repository}`;
+      const running = found.get(key) ?? find(host, repository);
+      found.set(key, running);
+      return running;
+    },
+  };
+}
+
+function serverName(host: string): string {
+  return normaliseKey(host) === 'docker.io' ? HUB_SERVER : host;
+}
+
+async function readFiles({ env, home, readFile }: CredentialWorld): Promise<readonly AuthFile[]> {
+  const files: AuthFile[] = [];
+  const inline = env['DOCKER_AUTH_CONFIG'];
+  // Only logins: naming programs to be run is for files.
+  if (isSet(inline)) {
+    const { auths } = parseAuthFile(inline, 'DOCKER_AUTH_CONFIG');
+    files.push({ auths, credHelpers: new Map(), credsStore: undefined });
+  }
+  for (const path of pathsOf(env, home)) {
+    const text = await readFile(path).catch((error: unknown) => {
+      throw new PublishError(
+        'CREDENTIALS_FAILED',
+        `cannot read the logins in ${path}: ${error instanceof Error && 'code' in error ? error.code : 'it failed'}`,
+        'Give yourself the right to read it, or name another: DOCKER_CONFIG=FOLDER.',
+        { cause: error },
+      );
+    });
+    if (text !== undefined && text.trim() !== '') files.push(parseAuthFile(text, path));
+  }
+  return files;
+}
+
+function pathsOf(env: CredentialWorld['env'], home: string): readonly string[] {
+  const folder = (name: string, fallback: string) => (isSet(env[name]) ? env[name] : fallback);
+  const paths = [
+    env['REGISTRY_AUTH_FILE'],
+    join(folder('DOCKER_CONFIG', join(home, '.docker')), 'config.json'),
+    isSet(env['XDG_RUNTIME_DIR']) ? join(env['XDG_RUNTIME_DIR'], 'containers', 'auth.json') : undefined,
+    join(folder('XDG_CONFIG_HOME', join(home, '.config')), 'containers', 'auth.json'),
+  ];
+  return [...new Set(paths.filter(isSet))];
+}
+
+function isSet(text: string | undefined): text is string {
+  return text !== undefined && text !== '';
+}

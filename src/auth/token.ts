@@ -1,0 +1,175 @@
+import { PublishError } from '../errors.ts';
+import type { Clock } from '../http/clock.ts';
+import { oneLine, readErrorBody } from '../http/error-body.ts';
+import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
+import type { Credential } from '../http/origin.ts';
+import type { Scope } from './scope.ts';
+
+/** Where tokens of a registry come from, as its challenge says. */
+export type TokenService = { readonly realm: string; readonly service: string | undefined };
+
+/** A bearer token; `until` by the clock's `now`: what is left after 80 % of its life is too little to rely on. */
+export type Token = { readonly value: string; readonly until: number };
+
+/** What a token is asked for with. */
+export type TokenRequest = {
+  /** The registry as the user knows it. */
+  readonly host: string;
+  readonly service: TokenService;
+  /** The target's first: some servers read only one. */
+  readonly scopes: readonly Scope[];
+  readonly credential: Credential;
+  readonly signal: AbortSignal;
+};
+
+/** What the token server said when it gave none. */
+export type TokenRefusal = {
+  readonly kind: 'refused';
+  readonly status: number;
+  readonly server: string;
+  readonly code: string | undefined;
+  readonly message: string | undefined;
+};
+
+/** Largest answer of a token server in bytes. */
+const ANSWER_LIMIT = 1024 * 1024;
+/** What the spec says a token without `expires_in` lives, in seconds. */
+const DEFAULT_LIFE = 60;
+/** Longest life that is believed, in seconds. */
+const LONGEST_LIFE = 24 * 60 * 60;
+const RELIABLE_PART = 0.8;
+const CLIENT_ID = 'manifest-publish';
+
+/**
+ * Statuses with which token servers turn down the POST form as such: GCR 404, Artifactory 401, Azure 400, others 405.
+ *
+ * @see containerd core/remotes/docker/authorizer.go, fetchToken
+ */
+const POST_UNKNOWN: readonly number[] = [400, 401, 404, 405];
+
+/** `repository:name:actions`. */
+export function scopeText({ repository, actions }: Scope): string {
+  return `repository:${repository}:${actions}`;
+}
+
+/**
+ * Asks the token server once; an identity token by POST, everything else by GET.
+ *
+ * @throws PublishError `REGISTRY_FAILED`, and whatever the transport throws: the realm is an address that the
+ *   registry named
+ * @see https://distribution.github.io/distribution/spec/auth/token/
+ * @see https://distribution.github.io/distribution/spec/auth/oauth/
+ */
+export async function fetchToken(
+  request: TokenRequest,
+  transport: Transport,
+  clock: Clock,
+): Promise<Token | TokenRefusal> {
+  const realm = parseRealm(request);
+  // A token's life is counted from before it was asked for, so that it never seems to last longer than it does.
+  const asked = clock.now();
+  let response = await transport.send(
+    request.credential.kind === 'identity-token' ? postRequest(realm, request) : getRequest(realm, request),
+  );
+  if (request.credential.kind === 'identity-token' && POST_UNKNOWN.includes(response.status)) {
+    const refusal = await refusalOf(response, realm);
+    response = await transport.send(getRequest(realm, request));
+    // What the server had to say of the token itself is the better explanation.
+    if (response.status === 401 || response.status === 403) {
+      await response.discard();
+      return refusal;
+    }
+  }
+  if (response.status !== 200) return refusalOf(response, realm);
+  return parseAnswer(await response.bytes(ANSWER_LIMIT), request.host, asked);
+}
+
+function parseRealm({ host, service }: TokenRequest): URL {
+  if (URL.canParse(service.realm)) return new URL(service.realm);
+  throw failed(host, `names no address as its token server: ${JSON.stringify(oneLine(service.realm, 100))}`);
+}
+
+/** One `scope` for each repository: Quay takes no list in one value, and most others take either. */
+function getRequest(realm: URL, { host, service, scopes, credential, signal }: TokenRequest): HttpRequest {
+  const url = new URL(realm);
+  if (service.service !== undefined) url.searchParams.append('service', service.service);
+  for (const scope of scopes) url.searchParams.append('scope', scopeText(scope));
+  const login = basicLogin(credential);
+  return {
+    method: 'GET',
+    url,
+    namedBy: host,
+    headers: { accept: 'application/json', ...(login === undefined ? {} : { authorization: login }) },
+    place: freePlace(host),
+    signal,
+  };
+}
+
+function postRequest(url: URL, { host, service, scopes, credential, signal }: TokenRequest): HttpRequest {
+  const form = new URLSearchParams({ grant_type: 'refresh_token', client_id: CLIENT_ID });
+  if (service.service !== undefined) form.set('service', service.service);
+  if (scopes.length > 0) form.set('scope', scopes.map(scopeText).join(' '));
+  if (credential.kind === 'identity-token') form.set('refresh_token', credential.token.reveal());
+  return {
+    method: 'POST',
+    url,
+    namedBy: host,
+    headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
+    body: Buffer.from(form.toString()),
+    place: freePlace(host),
+    signal,
+  };
+}
+
+/**
+ * Tokens are asked for outside the limiter: whoever waits for one may hold the last place of the host. There are
+ * never many, since one request serves all who want the same token.
+ */
+function freePlace(host: string): NonNullable<HttpRequest['place']> {
+  return { host, release: () => undefined };
+}
+
+/** The value of `Authorization` for Basic; an identity token is the password of a user without a name. */
+export function basicLogin(credential: Credential): string | undefined {
+  if (credential.kind === 'none') return undefined;
+  const login =
+    credential.kind === 'basic'
+      ? `${credential.username}:${credential.password.reveal()}`
+      : `:${credential.token.reveal()}`;
+  return `Basic ${Buffer.from(login).toString('base64')}`;
+}
+
+async function refusalOf(response: HttpResponse, realm: URL): Promise<TokenRefusal> {
+  const { code, message, detail } = await readErrorBody(response);
+  return { kind: 'refused', status: response.status, server: realm.host, code, message: message ?? detail };
+}
+
+function parseAnswer(bytes: Uint8Array, host: string, asked: number): Token {
+  const answer = parseObject(bytes);
+  const value = [answer?.['token'], answer?.['access_token']].find((text) => typeof text === 'string' && text !== '');
+  // Never quoted: it may be a token in another form.
+  if (typeof value !== 'string') throw failed(host, 'has a token server that answered without a token');
+  if (!/^[\x21-\x7e]+$/.test(value)) throw failed(host, 'has a token server that gave a token no header can carry');
+  const said = Number(answer?.['expires_in']);
+  const life = said > 0 ? Math.min(said, LONGEST_LIFE) : DEFAULT_LIFE;
+  return { value, until: asked + life * 1000 * RELIABLE_PART };
+}
+
+function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString());
+    return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function failed(host: string, what: string): PublishError {
+  return new PublishError(
+    'REGISTRY_FAILED',
+    `${host} ${what}`,
+    'Check that the address is a registry; a proxy or a login page may be answering for it.',
+    { registry: host },
+  );
+}

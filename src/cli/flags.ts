@@ -1,0 +1,104 @@
+import { boolean, string } from '@oclif/core/flags';
+import { INDEX_TYPES, PROGRESS_MODES } from '../config/values.ts';
+
+// Values stay text here and are read in settings.ts, where flag, environment and configuration meet: oclif would put
+// its own words around the message of a failed parse, and an environment variable would get another one.
+
+/** Every command has these. */
+export const COMMON_FLAGS = {
+  json: boolean({ helpGroup: 'GLOBAL', description: 'Print one JSON document on stdout, also for an error.' }),
+  quiet: boolean({ char: 'q', helpGroup: 'GLOBAL', description: 'Write only errors to stderr.' }),
+  debug: boolean({ helpGroup: 'GLOBAL', description: 'Write one line per request to stderr, without secrets.' }),
+  progress: string({
+    helpGroup: 'GLOBAL',
+    helpValue: PROGRESS_MODES.join('|'),
+    description: 'How progress is shown on stderr. [default: auto; env: MANIFEST_PUBLISH_PROGRESS]',
+  }),
+  config: string({
+    helpGroup: 'GLOBAL',
+    helpValue: 'FILE',
+    description: 'Configuration file. [default: found by search; env: MANIFEST_PUBLISH_CONFIG]',
+  }),
+  'no-color': boolean({ helpGroup: 'GLOBAL', description: 'Write no colours; so does NO_COLOR.' }),
+};
+
+/** Commands that speak to a registry have these. */
+export const NETWORK_FLAGS = {
+  insecure: boolean({
+    helpGroup: 'NETWORK',
+    description:
+      'Do not check the certificate, and speak http when https is refused. For the registry named first only.',
+  }),
+  'plain-http': boolean({
+    helpGroup: 'NETWORK',
+    description: 'Speak http at once. For the registry named first only; loopback needs no flag.',
+  }),
+  'ca-file': string({
+    helpGroup: 'NETWORK',
+    helpValue: 'FILE',
+    description: 'PEM file of certificate authorities to trust besides the usual ones. [env: MANIFEST_PUBLISH_CA_FILE]',
+  }),
+  jobs: string({
+    char: 'j',
+    helpGroup: 'NETWORK',
+    helpValue: 'N',
+    description: 'Blobs over 4 MiB copied at a time per registry. [default: 4; env: MANIFEST_PUBLISH_JOBS]',
+  }),
+  'max-rps': string({
+    helpGroup: 'NETWORK',
+    helpValue: 'HOST=N',
+    multiple: true,
+    multipleNonGreedy: true,
+    description: 'Send a registry at most N requests a second. Repeatable. [env: MANIFEST_PUBLISH_MAX_RPS]',
+  }),
+  timeout: string({
+    helpGroup: 'NETWORK',
+    helpValue: 'DURATION',
+    description: 'Longest time for the whole run, such as 90s or 10m. [default: none; env: MANIFEST_PUBLISH_TIMEOUT]',
+  }),
+  retries: string({
+    helpGroup: 'NETWORK',
+    helpValue: 'N',
+    description: 'How often a failed request is sent again. [default: 5; env: MANIFEST_PUBLISH_RETRIES]',
+  }),
+};
+
+/** `publish` has these besides. */
+export const PUBLISH_FLAGS = {
+  tag: string({
+    char: 't',
+    helpValue: 'TAG|REF',
+    multiple: true,
+    multipleNonGreedy: true,
+    description: 'Another tag for the same index: a tag, or a reference in the repository of TARGET. Repeatable.',
+  }),
+  type: string({
+    helpValue: INDEX_TYPES.join('|'),
+    description: 'Media type of the index. auto: a Docker list when all images are Docker, else an OCI index.',
+  }),
+  platform: string({
+    helpValue: 'PLATFORM',
+    multiple: true,
+    multipleNonGreedy: true,
+    description: 'Take only images of this platform, such as linux/arm/v7. Repeatable, or a list with commas.',
+  }),
+  'expect-platforms': string({
+    helpValue: 'LIST',
+    description: 'End with exit code 4, before anything is written, unless the index has exactly these platforms.',
+  }),
+  'force-platform': boolean({
+    description: 'Write the platform of PLATFORM=SOURCE although the image says another one.',
+  }),
+  'foreign-layers': boolean({ description: 'Copy layers that are marked as not to be distributed too.' }),
+  'wait-for-source': string({
+    helpValue: 'DURATION',
+    description: 'Ask again for a source that is not there yet, for so long.',
+  }),
+  'dry-run': boolean({ description: 'Read and plan only: print the digest that the index would have.' }),
+  'no-verify': boolean({
+    description: 'Trust a mount that the registry confirmed, and images that the tag lists already.',
+  }),
+  'digest-file': string({ helpValue: 'FILE', description: 'Write the digest of the index to a file.' }),
+  'metadata-file': string({ helpValue: 'FILE', description: 'Write what docker buildx writes to its metadata file.' }),
+  report: string({ helpValue: 'FILE', description: 'Write the report of --json to a file.' }),
+};

@@ -1,0 +1,131 @@
+import { string as argument } from '@oclif/core/args';
+import { BaseCommand } from '../cli/base-command.ts';
+import { type WantedFile, withOutputFiles } from '../cli/files.ts';
+import { NETWORK_FLAGS, PUBLISH_FLAGS } from '../cli/flags.ts';
+import { type PublishOptions, publishRequest } from '../cli/request.ts';
+import { duration, indexType } from '../cli/settings.ts';
+import type { PublishEvent } from '../publish/events.ts';
+import type { PublishReport } from '../publish/report.ts';
+import { jsonText, type PlanEvent, renderPlan, renderSummary } from '../ui/render.ts';
+
+/** One shot, without local state: resolve, plan, transfer, push the index, move the tags. */
+export class Publish extends BaseCommand {
+  static override usage = '<%= command.id %> TARGET SOURCE... [FLAG...]';
+  static override summary = 'Publish one multi-arch reference from images in other repositories.';
+  static override description =
+    `Reads the sources, mounts their blobs into the repository of TARGET, copies what the registry does not mount, pushes the images and the index, and moves the tag last. What is already there is not sent again, so the same command finishes a run that was cut off.
+
+A SOURCE that is a multi-arch image itself is taken in with all its images, or with the one of PLATFORM. A bare sha256:... means the repository of TARGET.
+
+Credentials are those of docker login. The digest of the index goes to stdout, and nothing else.`;
+  static override examples = [
+    {
+      description: 'Join three images of other repositories (after: manifest-publish registry serve --seed debian).',
+      command: [
+        '<%= config.bin %> <%= command.id %> localhost:5000/debian/debian:bullseye',
+        'localhost:5000/debian/amd64:bullseye localhost:5000/debian/arm64:bullseye',
+        'localhost:5000/debian/armhf:bullseye',
+      ].join('\n      '),
+    },
+    {
+      description: 'Say which platform an image is for, and publish only if exactly these are there.',
+      command: [
+        '<%= config.bin %> <%= command.id %> localhost:5000/debian/debian:two',
+        'linux/amd64=localhost:5000/debian/amd64:bullseye',
+        'linux/arm64=localhost:5000/debian/arm64:bullseye',
+        '--expect-platforms linux/amd64,linux/arm64',
+      ].join('\n      '),
+    },
+    {
+      description: 'See what would be done, with two more tags for the index.',
+      command: [
+        '<%= config.bin %> <%= command.id %> localhost:5000/debian/debian:bullseye',
+        'localhost:5000/debian/amd64:bullseye --tag 11 --tag oldstable --dry-run',
+      ].join('\n      '),
+    },
+  ];
+  static override args = {
+    target: argument({ required: true, ignoreStdin: true, description: 'Reference to publish, HOST/REPOSITORY:TAG.' }),
+    source: argument({
+      required: true,
+      multiple: true,
+      ignoreStdin: true,
+      description: 'Images to list, [PLATFORM=]REF.',
+    }),
+  };
+  static override flags = { ...PUBLISH_FLAGS, ...NETWORK_FLAGS };
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(Publish);
+    const type = flags.type === undefined ? undefined : indexType(flags.type);
+    const wait = flags['wait-for-source'];
+    const waitForSource = wait === undefined ? undefined : duration({ name: '--wait-for-source', text: wait });
+    const expectPlatforms = flags['expect-platforms'];
+    const options: PublishOptions = {
+      target: args.target,
+      sources: args.source,
+      tags: flags.tag ?? [],
+      platforms: (flags.platform ?? []).flatMap(list),
+      ...(expectPlatforms === undefined ? {} : { expectPlatforms: list(expectPlatforms) }),
+      forcePlatform: flags['force-platform'],
+      dryRun: flags['dry-run'],
+      verify: !flags['no-verify'],
+    };
+    // Every word is read before a connection is opened; what the configuration adds are checked values.
+    const host = publishRequest(options).targets[0]?.host ?? '';
+
+    // What stands in digest and metadata files gets pulled, so a dry run writes only the report.
+    const published = <T>(path: T) => (flags['dry-run'] ? undefined : path);
+    const files: readonly WantedFile<PublishReport>[] = [
+      { flag: '--digest-file', path: published(flags['digest-file']), text: digestLines },
+      { flag: '--metadata-file', path: published(flags['metadata-file']), text: metadataText },
+      { flag: '--report', path: flags.report, text: (report) => `${jsonText(report, 2)}\n` },
+    ];
+
+    let plan: PlanEvent | undefined;
+    const report = await this.withSession(flags, host, ({ ports, signal, config }) => {
+      const request = publishRequest({
+        ...options,
+        type: type ?? config.type ?? 'auto',
+        waitForSource: waitForSource ?? config.waitForSource ?? 0,
+        foreignLayers: flags['foreign-layers'] || (config.foreignLayers ?? false),
+      });
+      const emit = (event: PublishEvent) => {
+        if (event.kind === 'plan') plan = event;
+        ports.emit(event);
+      };
+      return withOutputFiles(files, async () => {
+        const { publish } = await import('../publish/publish.ts');
+        return publish(request, { ...ports, emit }, signal);
+      });
+    });
+
+    if (report.dryRun && plan !== undefined) this.note(flags, (theme) => renderPlan(plan as PlanEvent, theme));
+    this.note(flags, (theme) => renderSummary(report, theme));
+    await this.result(flags, report, digestLines(report));
+  }
+}
+
+function digestLines(report: PublishReport): string {
+  return report.lists.map((list) => `${list.index.digest}\n`).join('');
+}
+
+/** The keys that `docker buildx build` and `imagetools create` write to their `--metadata-file`. */
+function metadataText(report: PublishReport): string {
+  const [list] = report.lists;
+  if (list === undefined) return '{}\n';
+  const { mediaType, digest, size } = list.index;
+  const metadata = {
+    'containerimage.descriptor': { mediaType, digest, size },
+    'containerimage.digest': digest,
+    'image.name': list.targets.map((target) => target.reference).join(','),
+  };
+  return `${jsonText(metadata, 2)}\n`;
+}
+
+function list(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}

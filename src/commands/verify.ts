@@ -1,0 +1,58 @@
+import { string as argument } from '@oclif/core/args';
+import { boolean } from '@oclif/core/flags';
+import { BaseCommand } from '../cli/base-command.ts';
+import { NETWORK_FLAGS } from '../cli/flags.ts';
+import { PublishError } from '../errors.ts';
+import { parseReference } from '../model/reference.ts';
+import { errorDocument, renderVerification } from '../ui/render.ts';
+
+/** Checks that a registry has everything a reference needs. */
+export class Verify extends BaseCommand {
+  static override usage = '<%= command.id %> REF [FLAG...]';
+  static override summary = 'Check that everything a reference needs is in the registry.';
+  static override description =
+    `Reads and hashes every manifest below REF and asks for every blob. With --deep the blobs are downloaded and hashed too. Ends with exit code 6 when something is missing or wrong.`;
+  static override examples = [
+    {
+      description: 'Ask for every blob (after: manifest-publish registry serve --seed debian).',
+      command: '<%= config.bin %> <%= command.id %> localhost:5000/debian/amd64:bullseye',
+    },
+    {
+      description: 'Download and hash them.',
+      command: '<%= config.bin %> <%= command.id %> --deep localhost:5000/debian/amd64:bullseye',
+    },
+  ];
+  static override args = {
+    ref: argument({
+      required: true,
+      ignoreStdin: true,
+      description: 'Image or index, HOST/REPOSITORY[:TAG][@DIGEST].',
+    }),
+  };
+  static override flags = {
+    deep: boolean({ description: 'Download and hash every blob.' }),
+    ...NETWORK_FLAGS,
+  };
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(Verify);
+    const reference = parseReference(args.ref);
+    const found = await this.withSession(flags, reference.host, async ({ ports, signal }) => {
+      const { verify } = await import('../publish/verify.ts');
+      return verify(reference, { deep: flags.deep }, ports, signal);
+    });
+    const text = renderVerification(found, this.theme(flags));
+    if (found.problems.length === 0) return this.result(flags, found, text);
+
+    const failure = new PublishError(
+      'VERIFY_FAILED',
+      `${found.reference} is broken: ${found.problems.length} of its parts missing or wrong`,
+      'Publish it again: what is missing is put back, what is there is not sent twice.',
+      { side: 'target', registry: reference.host, repository: reference.repository },
+    );
+    // One document holds both: what was found, and the error that every failure has.
+    await this.result(flags, { ...found, ...errorDocument(failure) }, text);
+    if (!flags.json) throw failure;
+    this.world.setExitCode(failure.exitCode);
+  }
+}

@@ -1,0 +1,97 @@
+import { PublishError } from '../errors.ts';
+import { parseReference } from '../model/reference.ts';
+
+/** The values of `--progress`. */
+export const PROGRESS_MODES = ['auto', 'tty', 'plain', 'json', 'none'] as const;
+
+/** @see PROGRESS_MODES */
+export type ProgressMode = (typeof PROGRESS_MODES)[number];
+
+/** The values of `--type`. */
+export const INDEX_TYPES = ['auto', 'oci', 'docker'] as const;
+
+/** Data files only: a publisher holds push credentials and runs in checkouts of other people's branches. */
+export const SEARCH_PLACES = [
+  'manifest-publish.yaml',
+  'manifest-publish.yml',
+  'manifest-publish.json',
+  '.manifest-publishrc',
+  '.manifest-publishrc.json',
+  '.manifest-publishrc.yaml',
+  '.manifest-publishrc.yml',
+  '.config/manifest-publishrc',
+  '.config/manifest-publishrc.json',
+  '.config/manifest-publishrc.yaml',
+  '.config/manifest-publishrc.yml',
+  'package.json',
+] as const;
+
+/** `setTimeout` fires at once beyond 2^31 - 1 ms, so no duration may be longer (24 days). */
+const LONGEST_MILLISECONDS = 2 ** 31 - 1;
+
+const DURATION = /^(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+)s)?(?:(\d+)ms)?$/;
+
+/** How a duration is written, for messages. */
+export const DURATION_FORM = 'a duration such as 90s, 10m or 1h30m';
+
+/** Milliseconds of `90s`, `10m`, `1h30m` or `500ms`; undefined for anything else and beyond 24 days. */
+export function parseDuration(text: string): number | undefined {
+  const match = DURATION.exec(text);
+  if (match === null || text === '') return undefined;
+  const [, hours = '0', minutes = '0', seconds = '0', rest = '0'] = match;
+  const milliseconds = Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Number(seconds) * 1000 + Number(rest);
+  return milliseconds <= LONGEST_MILLISECONDS ? milliseconds : undefined;
+}
+
+/** A whole number between the bounds, written in digits only; undefined for anything else. */
+export function parseCount(text: string, least: number, most: number): number | undefined {
+  if (!/^\d{1,9}$/.test(text)) return undefined;
+  const count = Number(text);
+  return count >= least && count <= most ? count : undefined;
+}
+
+/** The normalised host when the text is one by Docker's rule (a dot, a colon, or `localhost`). */
+export function hostOf(text: string): string | undefined {
+  try {
+    const reference = parseReference(`${text}/probe`);
+    return reference.repository === 'probe' || reference.repository === 'library/probe' ? reference.host : undefined;
+  } catch (error) {
+    if (error instanceof PublishError) return undefined;
+    throw error;
+  }
+}
+
+/** The candidate that a typing slip most likely meant; undefined when none is near. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  let best: { readonly candidate: string; readonly distance: number } | undefined;
+  for (const candidate of candidates) {
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance <= Math.max(1, Math.floor(candidate.length / 3)) && distance < (best?.distance ?? Infinity)) {
+      best = { candidate, distance };
+    }
+  }
+  return best?.candidate;
+}
+
+/** How many letters were added, left out, changed or swapped with their neighbour. */
+function editDistance(from: string, to: string): number {
+  const rows = [Array.from({ length: to.length + 1 }, (_, column) => column)];
+  const at = (line: number, column: number) => rows[line]?.[column] ?? Infinity;
+  for (let line = 1; line <= from.length; line++) {
+    const row = [line];
+    rows.push(row);
+    for (let column = 1; column <= to.length; column++) {
+      const same = from[line - 1] === to[column - 1];
+      const swapped = from[line - 1] === to[column - 2] && from[line - 2] === to[column - 1];
+      row.push(
+        Math.min(
+          at(line - 1, column - 1) + (same ? 0 : 1),
+          at(line - 1, column) + 1,
+          at(line, column - 1) + 1,
+          swapped ? at(line - 2, column - 2) + 1 : Infinity,
+        ),
+      );
+    }
+  }
+  return at(from.length, to.length);
+}

@@ -1,0 +1,255 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Clock } from './clock.ts';
+import type { HttpMethod } from './message.ts';
+import type { Route } from './pool.ts';
+import { deferred, onAbort } from './promises.ts';
+
+/** One request on one connection: no retry, no redirect, no rule. */
+export type WireRequest = {
+  readonly route: Route;
+  readonly method: HttpMethod;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | Readable | undefined;
+  readonly headersTimeout: number;
+  readonly signal: AbortSignal;
+  /** Turns a failure of the connection, in the middle of the body, into the error that the body's reader gets. */
+  readonly bodyError: (cause: Error) => Error;
+};
+
+/** Header values as they came: a list where a name came more than once. */
+export type WireHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+export type WireAnswer = { readonly status: number; readonly headers: WireHeaders; readonly body: Readable };
+
+/** What is known of an exchange while it goes on and after it has failed. */
+export type WireFacts = {
+  /** Whether the connection had served a request before. */
+  readonly reused: boolean;
+  /** Of the request's body. */
+  readonly bytesSent: number;
+};
+
+/** The connection, as far as we touch it. */
+type Connection = { destroy(error: Error): unknown };
+
+type Progress = { reused: boolean; bytesSent: number; connection: Connection | undefined };
+
+/** A running exchange. */
+export type Exchange = {
+  readonly answer: Promise<WireAnswer>;
+  readonly facts: Readonly<WireFacts>;
+  /** When the connection is done with: the whole answer has come, or nothing more will. */
+  readonly finished: Promise<undefined>;
+};
+
+/** Starts exchanges; closed at the end, since it listens to undici. */
+export interface Wire {
+  exchange(request: WireRequest): Exchange;
+  close(): void;
+}
+
+/** Below this rate, kept up for a minute, a body counts as stalled although it never falls silent. Bytes a second. */
+const LEAST_RATE = 1024;
+const RATE_WINDOW = 60_000;
+
+/** Answers of 1xx before the answer itself. */
+const MOST_INFORMATIONAL = 32;
+
+/** How much of an answer is read ahead of its reader, in bytes. */
+const READ_AHEAD = 256 * 1024;
+
+/**
+ * undici tells only on its diagnostics channels which connection a request went out on and how much of its body left.
+ * It publishes both while it calls us, so what is published belongs to the request that it announced last.
+ *
+ * @see https://undici.nodejs.org/#/docs/api/DiagnosticsChannel
+ */
+export function createWire(clock: Clock): Wire {
+  let starting: Progress | undefined;
+  const used = new WeakSet<object>();
+  const progressOf = new WeakMap<object, Progress>();
+
+  const onHeaders = (message: unknown) => {
+    const { request, socket } = message as { readonly request: object; readonly socket: Connection };
+    if (starting === undefined) return;
+    starting.reused = used.has(socket);
+    starting.connection = socket;
+    used.add(socket);
+    progressOf.set(request, starting);
+    starting = undefined;
+  };
+  const onChunk = (message: unknown) => {
+    const { request, chunk } = message as { readonly request: object; readonly chunk: Uint8Array };
+    const progress = progressOf.get(request);
+    if (progress !== undefined) progress.bytesSent += chunk.byteLength;
+  };
+  subscribe('undici:client:sendHeaders', onHeaders);
+  subscribe('undici:request:bodyChunkSent', onChunk);
+
+  return {
+    exchange(request) {
+      const progress: Progress = { reused: false, bytesSent: 0, connection: undefined };
+      return startExchange(request, progress, clock, () => {
+        starting = progress;
+      });
+    },
+    close() {
+      unsubscribe('undici:client:sendHeaders', onHeaders);
+      unsubscribe('undici:request:bodyChunkSent', onChunk);
+    },
+  };
+}
+
+function startExchange(request: WireRequest, progress: Progress, clock: Clock, onStart: () => void): Exchange {
+  const { signal } = request;
+  const finished = deferred<undefined>();
+  const answer = deferred<WireAnswer>();
+  let controller: Dispatcher.DispatchController | undefined;
+  let received: AnswerBody | undefined;
+  let over = false;
+  let forget = (): void => undefined;
+  let informational = 0;
+  /** The whole answer has come: the connection is none of ours any more. */
+  let complete = false;
+
+  /** Nothing more will come; whoever still waits is told why. */
+  const end = (error: Error | undefined) => {
+    if (over) return;
+    over = true;
+    forget();
+    if (error !== undefined) {
+      answer.reject(error);
+      received?.destroy(signal.aborted ? signal.reason : request.bodyError(error));
+    }
+    finished.resolve(undefined);
+  };
+  /**
+   * Breaks the connection off. undici's own abort would leave the request in its queue and open another connection
+   * for it, only to find it aborted. While connecting there is nothing to break off: the request is let go, and
+   * stopped should it ever start.
+   */
+  const abort = (reason: Error) => {
+    if (complete) return;
+    progress.connection?.destroy(reason);
+  };
+
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(started) {
+      if (over) {
+        started.abort(signal.reason ?? new Error('closed'));
+        return;
+      }
+      controller = started;
+      onStart();
+    },
+    onResponseStart(_controller, status, headers) {
+      if (controller === undefined) return;
+      if (status < 200) {
+        // They come before the answer and say nothing we need, and each makes undici wait anew.
+        informational += 1;
+        if (informational > MOST_INFORMATIONAL)
+          abort(Object.assign(new Error('too many 1xx'), { code: 'TOO_MANY_1XX' }));
+        return;
+      }
+      received = new AnswerBody(controller, abort, clock);
+      answer.resolve({ status, headers, body: received });
+    },
+    onResponseData(_controller, chunk) {
+      received?.receive(chunk);
+    },
+    onResponseEnd() {
+      complete = true;
+      afterReuse(() => {
+        received?.push(null);
+        end(undefined);
+      });
+    },
+    onResponseError(_controller, error) {
+      end(error);
+    },
+  };
+
+  if (signal.aborted) {
+    end(signal.reason);
+  } else {
+    forget = onAbort(signal, () => {
+      abort(signal.reason);
+      end(signal.reason);
+    });
+    request.route.pool.dispatch(
+      {
+        method: request.method,
+        path: request.route.prefix + request.url.pathname + request.url.search,
+        headers: { ...request.headers, ...request.route.headers },
+        body: request.body ?? null,
+        headersTimeout: request.headersTimeout,
+        // Or undici closes the connection after every HEAD.
+        reset: false,
+      },
+      handler,
+    );
+  }
+  return { answer: answer.promise, facts: progress, finished: finished.promise };
+}
+
+/**
+ * undici takes a connection for free one turn of the event loop after the answer's end. Who sent the next request at
+ * once would get a new connection, and pay for its handshake; so the end is told when the old one is free.
+ */
+function afterReuse(action: () => void): void {
+  setImmediate(() => setImmediate(action));
+}
+
+/** A class because that is how node makes streams. */
+class AnswerBody extends Readable {
+  readonly #controller: Dispatcher.DispatchController;
+  readonly #abort: (reason: Error) => void;
+  readonly #clock: Clock;
+  #windowStart: number;
+  #windowBytes = 0;
+
+  constructor(controller: Dispatcher.DispatchController, abort: (reason: Error) => void, clock: Clock) {
+    super({ highWaterMark: READ_AHEAD });
+    this.#controller = controller;
+    this.#abort = abort;
+    this.#clock = clock;
+    this.#windowStart = clock.now();
+    // A failure between the headers and the first read is kept by the stream for its reader.
+    this.on('error', () => undefined);
+  }
+
+  receive(chunk: Buffer): void {
+    this.#watchRate(chunk.byteLength);
+    if (!this.push(chunk)) this.#controller.pause();
+  }
+
+  /** Undici ends a body that falls silent, not one that trickles. A slow reader on our side is no fault of the host. */
+  #watchRate(bytes: number): void {
+    this.#windowBytes += bytes;
+    const elapsed = this.#clock.now() - this.#windowStart;
+    if (elapsed < RATE_WINDOW) return;
+    if ((this.#windowBytes * 1000) / elapsed < LEAST_RATE) {
+      this.#abort(Object.assign(new Error('the answer stalled'), { code: 'STALLED' }));
+    }
+    this.#startWindow();
+  }
+
+  #startWindow(): void {
+    this.#windowStart = this.#clock.now();
+    this.#windowBytes = 0;
+  }
+
+  override _read(): void {
+    if (!this.#controller.paused) return;
+    this.#startWindow();
+    this.#controller.resume();
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#abort(error ?? new Error('no longer wanted'));
+    callback(error);
+  }
+}

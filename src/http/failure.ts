@@ -1,0 +1,175 @@
+import { PublishError } from '../errors.ts';
+
+/**
+ * What a failed exchange means. `again`: the next try may succeed. `once`: hardly, but name servers do stumble.
+ * `tls`: the certificate or the handshake; asking again is no use. `not-tls`: the other side does not speak TLS.
+ * `garbled`: it does not speak HTTP. `final`: anything else.
+ */
+export type FailureKind = 'again' | 'once' | 'tls' | 'not-tls' | 'garbled' | 'final';
+
+const AGAIN: ReadonlySet<string> = new Set([
+  'EAI_AGAIN',
+  'ECONNABORTED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EPIPE',
+  'ETIMEDOUT',
+  'PROXY_FAILED',
+  'STALLED',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_SOCKET',
+]);
+
+/** OpenSSL's names for a first byte that is no TLS record; which one depends on its version and on the byte. */
+const NOT_TLS: ReadonlySet<string> = new Set([
+  'ERR_SSL_HTTP_REQUEST',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_RECORD_LAYER_FAILURE',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+]);
+
+/** The same in the message of older nodes, which have one code for all that goes wrong in OpenSSL. */
+const NOT_TLS_WORDS = /wrong version number|packet length too long|http request|record layer failure/;
+
+/** @see https://nodejs.org/docs/latest-v20.x/api/tls.html#x509-certificate-error-codes */
+const CERTIFICATE: ReadonlySet<string> = new Set([
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+const GARBLED: readonly string[] = ['TOO_MANY_1XX', 'UND_ERR_HEADERS_OVERFLOW'];
+
+/** The machine's name for the failure, such as `ECONNREFUSED`; the message where there is none. */
+export function failureCode(error: unknown): string {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
+  return error instanceof Error ? error.name : 'unknown';
+}
+
+/** @see FailureKind */
+export function failureKind(error: unknown): FailureKind {
+  const code = failureCode(error);
+  if (AGAIN.has(code)) return 'again';
+  if (code === 'ENOTFOUND') return 'once';
+  if (NOT_TLS.has(code)) return 'not-tls';
+  if (code === 'EPROTO') return NOT_TLS_WORDS.test(String(error)) ? 'not-tls' : 'tls';
+  if (CERTIFICATE.has(code) || code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_')) return 'tls';
+  return code.startsWith('HPE_') || GARBLED.includes(code) ? 'garbled' : 'final';
+}
+
+/** Failures of the network and of the other side have a code; undici's complaints about us have one of these. */
+function isFromOutside(error: unknown): boolean {
+  const code = failureCode(error);
+  return (
+    error instanceof Error && 'code' in error && code !== 'UND_ERR_INVALID_ARG' && code !== 'UND_ERR_NOT_SUPPORTED'
+  );
+}
+
+/** Whether the other side went away without a word, as servers do that were spoken to in the wrong scheme. */
+export function isHangUp(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(failureCode(error));
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  EAI_AGAIN: 'its name could not be resolved just now',
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was cut',
+  EHOSTUNREACH: 'no route to it',
+  ENETUNREACH: 'no network leads to it',
+  ENOTFOUND: 'its name is not known',
+  EPIPE: 'the connection was cut',
+  ETIMEDOUT: 'the connection timed out',
+  PROXY_FAILED: 'the proxy did not get through',
+  PROXY_REFUSED: 'the proxy does not let us through',
+  STALLED: 'the answer came at less than 1 KiB a second for a minute',
+  UND_ERR_BODY_TIMEOUT: 'the answer fell silent',
+  UND_ERR_CONNECT_TIMEOUT: 'no connection came about in time',
+  UND_ERR_HEADERS_TIMEOUT: 'no answer came in time',
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'what was to be sent had another length than announced',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer broke off',
+  UND_ERR_SOCKET: 'the connection was closed',
+};
+
+/** The status with which a proxy refused. */
+function statusOf(error: unknown): string {
+  return error instanceof Error && 'status' in error ? ` ${error.status}` : '';
+}
+
+/** What the exchange was, for messages. */
+export type FailureScene = {
+  /** Host as the user knows it, or as the registry named it. */
+  readonly host: string;
+  /** Host of the proxy, if one was in between. */
+  readonly via: string | undefined;
+  readonly sends: number;
+  /** Whether the connection was meant to be plain HTTP. */
+  readonly plain: boolean;
+};
+
+/** The failure as the user reads it. What is none of the network's is a bug of ours, and stays as it is. */
+export function exchangeFailed(error: unknown, { host, via, sends, plain }: FailureScene): unknown {
+  if (error instanceof PublishError || !isFromOutside(error)) return error;
+  const code = failureCode(error);
+  const details = { registry: host, cause: error };
+  const tries = sends > 1 ? `, ${sends} tries` : '';
+  switch (failureKind(error)) {
+    case 'tls':
+      return new PublishError(
+        'TLS_FAILED',
+        `${host}: its certificate was not accepted (${code})`,
+        'Trust its authority with --ca-file FILE, or pass --insecure for a registry whose certificate cannot be checked.',
+        details,
+      );
+    case 'not-tls':
+      return new PublishError(
+        'TLS_FAILED',
+        `${host} does not speak TLS (${code})`,
+        'Pass --plain-http if this registry speaks plain HTTP, or --insecure to try both.',
+        details,
+      );
+    case 'garbled':
+      return new PublishError(
+        'PROTOCOL_VIOLATED',
+        `${host} answered with something that is not HTTP (${code})`,
+        plain
+          ? 'Leave out --plain-http: it may speak TLS.'
+          : 'Check that the address and port are those of a registry.',
+        details,
+      );
+    default:
+      return new PublishError(
+        'NETWORK_FAILED',
+        `${host}${via === undefined ? '' : ` through the proxy ${via}`}: ${WORDS[code] ?? 'the request failed'} (${code}${statusOf(error)}${tries})`,
+        via === undefined
+          ? adviceFor(code, plain)
+          : 'Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the login in them.',
+        details,
+      );
+  }
+}
+
+/** A registry that speaks plain http without a port listens on 80, so that https finds nobody (docker/cli#2347). */
+function adviceFor(code: string, plain: boolean): string {
+  const again = 'Check the name, the network and the registry’s state, then run the same command again';
+  if (code !== 'ECONNREFUSED' || plain) return `${again}.`;
+  return `${again}; for a registry that speaks plain HTTP pass --plain-http, or --insecure to try both.`;
+}

@@ -1,0 +1,247 @@
+import type { Clock } from './clock.ts';
+import { canonicalHost } from './endpoint.ts';
+import type { CopyPlaces, Limiter, Place } from './message.ts';
+import { onAbort } from './promises.ts';
+
+/** @see createLimiter */
+export type LimiterOptions = {
+  readonly clock: Clock;
+  /** Copies of blobs over 4 MiB at a time on a host (`--jobs`). Default 4. */
+  readonly jobs?: number;
+  /** Requests in flight on a host. Default 64. */
+  readonly requests?: number;
+  /** Requests a second, by host, at most (`--max-rps`). */
+  readonly maxRps?: Readonly<Record<string, number>>;
+};
+
+/** What the transport, besides taking places, asks of a limiter and tells it. */
+export interface HostLimiter extends Limiter {
+  /** Resolves when the host may be sent the next request: no wait is on, and its rate allows it. */
+  ready(host: string, signal: AbortSignal): Promise<void>;
+  /** An answer that shows that the host keeps up. */
+  good(host: string): void;
+  /**
+   * A 429: halves the host's widths and keeps all requests from it for `wait` ms.
+   *
+   * @param sentAt when the refused request was sent, by the limiter's clock: answers to requests that left before the
+   *   widths were last halved say nothing new, or one burst of refusals would take the widths to the bottom
+   */
+  overrun(host: string, wait: number, sentAt: number): void;
+}
+
+/** Blobs up to here, in bytes, are as quickly copied as asked about, and count as no job. */
+export const SMALL_COPY: number = 4 * 1024 * 1024;
+
+const REQUESTS = 64;
+const JOBS = 4;
+const LEAST_REQUESTS = 2;
+const LEAST_JOBS = 1;
+
+type HostState = {
+  requests: number;
+  jobs: number;
+  requestWidth: number;
+  jobWidth: number;
+  /** Good answers since the widths last changed. */
+  good: number;
+  halvedAt: number;
+  pausedUntil: number;
+  /** When the rate allows the next request. */
+  nextSlot: number;
+};
+
+type Waiter = {
+  /** Places wanted, by host: 2 where both ends of a copy are on one host. */
+  readonly wants: ReadonlyMap<string, number>;
+  readonly job: boolean;
+  readonly grant: () => void;
+};
+
+/**
+ * One limiter for the process. Places of one waiter are taken together or not at all, so nobody holds one end of a
+ * copy while waiting for the other, and who waits longest is served first: a later waiter passes an earlier one only
+ * where that one would have to wait in any case, for a job. Hence no deadlock and no starvation.
+ */
+export function createLimiter(options: LimiterOptions): HostLimiter {
+  const { clock } = options;
+  // A copy within one host needs two places at once.
+  const mostRequests = Math.max(LEAST_REQUESTS, options.requests ?? REQUESTS);
+  const mostJobs = options.jobs ?? JOBS;
+  const rates = new Map(Object.entries(options.maxRps ?? {}).map(([host, rate]) => [canonicalHost(host), rate]));
+  const hosts = new Map<string, HostState>();
+  /** In the order in which they came. */
+  const queue = new Set<Waiter>();
+  /** How many of them want something of a host. */
+  const waiting = new Map<string, number>();
+
+  function enqueue(waiter: Waiter): void {
+    queue.add(waiter);
+    for (const host of waiter.wants.keys()) waiting.set(host, (waiting.get(host) ?? 0) + 1);
+  }
+
+  function dequeue(waiter: Waiter): void {
+    queue.delete(waiter);
+    for (const host of waiter.wants.keys()) {
+      const left = (waiting.get(host) ?? 0) - 1;
+      if (left > 0) waiting.set(host, left);
+      else waiting.delete(host);
+    }
+  }
+
+  function stateOf(host: string): HostState {
+    let state = hosts.get(host);
+    if (state === undefined) {
+      state = {
+        requests: 0,
+        jobs: 0,
+        requestWidth: mostRequests,
+        jobWidth: mostJobs,
+        good: 0,
+        halvedAt: Number.NEGATIVE_INFINITY,
+        pausedUntil: Number.NEGATIVE_INFINITY,
+        nextSlot: Number.NEGATIVE_INFINITY,
+      };
+      hosts.set(host, state);
+    }
+    return state;
+  }
+
+  /** Serves whom it can, first come first served. */
+  function serve(): void {
+    const noRequest = new Set<string>();
+    const noJob = new Set<string>();
+    for (const waiter of queue) {
+      // With nothing left anywhere the rest need not be looked at; there may be thousands.
+      if (noRequest.size >= waiting.size) return;
+      const wanted = [...waiter.wants];
+      if (waiter.job && !wanted.every(([host]) => !noJob.has(host) && stateOf(host).jobs < stateOf(host).jobWidth)) {
+        // It keeps its turn among the jobs. Plain requests may pass it.
+        for (const [host] of wanted) noJob.add(host);
+        continue;
+      }
+      const free = ([host, places]: readonly [string, number]) =>
+        !noRequest.has(host) && stateOf(host).requests + places <= stateOf(host).requestWidth;
+      if (!wanted.every(free)) {
+        // Nobody passes it any more: places that come free are kept for it.
+        for (const [host] of wanted) noRequest.add(host);
+        continue;
+      }
+      dequeue(waiter);
+      for (const [host, places] of wanted) {
+        stateOf(host).requests += places;
+        if (waiter.job) stateOf(host).jobs += 1;
+      }
+      waiter.grant();
+    }
+  }
+
+  /** Waits for its turn; `make` hands out what was counted for it. */
+  async function queued<T>(
+    wants: ReadonlyMap<string, number>,
+    job: boolean,
+    signal: AbortSignal,
+    make: () => T,
+  ): Promise<T> {
+    signal.throwIfAborted();
+    return new Promise<T>((resolve, reject) => {
+      const stay = onAbort(signal, () => {
+        dequeue(waiter);
+        reject(signal.reason);
+        // It may have been the one that nobody was allowed to pass.
+        serve();
+      });
+      const grant = () => {
+        stay();
+        resolve(make());
+      };
+      const waiter: Waiter = { wants, job, grant };
+      enqueue(waiter);
+      serve();
+    });
+  }
+
+  function place(host: string): Place {
+    return {
+      host,
+      release: once(() => {
+        stateOf(host).requests -= 1;
+        serve();
+      }),
+    };
+  }
+
+  return {
+    take(host, signal) {
+      const key = canonicalHost(host);
+      return queued(new Map([[key, 1]]), false, signal, () => place(key));
+    },
+
+    takeCopy({ source, target, size, signal }) {
+      const targetHost = canonicalHost(target);
+      const sourceHost = source === undefined ? undefined : canonicalHost(source);
+      const ends = sourceHost === undefined ? [targetHost] : [sourceHost, targetHost].sort();
+      const wants = new Map<string, number>();
+      for (const host of ends) wants.set(host, (wants.get(host) ?? 0) + 1);
+      const job = size > SMALL_COPY;
+      return queued(wants, job, signal, (): CopyPlaces => {
+        const places = { source: sourceHost === undefined ? undefined : place(sourceHost), target: place(targetHost) };
+        return {
+          ...places,
+          release: once(() => {
+            if (job) for (const host of wants.keys()) stateOf(host).jobs -= 1;
+            places.source?.release();
+            places.target.release();
+            serve();
+          }),
+        };
+      });
+    },
+
+    async ready(host, signal) {
+      const key = canonicalHost(host);
+      const state = stateOf(key);
+      const rate = rates.get(key);
+      signal.throwIfAborted();
+      if (rate !== undefined) {
+        // The bucket holds one request: a burst after a rest would be refused by registries that count per second.
+        const slot = Math.max(clock.now(), state.nextSlot);
+        state.nextSlot = slot + 1000 / rate;
+        if (slot > clock.now()) await clock.sleep(slot - clock.now(), signal);
+      }
+      // A wait may be prolonged while it is on.
+      while (state.pausedUntil > clock.now()) await clock.sleep(state.pausedUntil - clock.now(), signal);
+    },
+
+    good(host) {
+      const state = stateOf(canonicalHost(host));
+      if (state.requestWidth >= mostRequests && state.jobWidth >= mostJobs) return;
+      state.good += 1;
+      // A window is as many answers as may be in flight at a time.
+      if (state.good < state.requestWidth) return;
+      state.good = 0;
+      state.requestWidth = Math.min(mostRequests, state.requestWidth + 1);
+      state.jobWidth = Math.min(mostJobs, state.jobWidth + 1);
+      serve();
+    },
+
+    overrun(host, wait, sentAt) {
+      const state = stateOf(canonicalHost(host));
+      const now = clock.now();
+      state.pausedUntil = Math.max(state.pausedUntil, now + wait);
+      state.good = 0;
+      if (sentAt < state.halvedAt) return;
+      state.halvedAt = now;
+      state.requestWidth = Math.min(state.requestWidth, Math.max(LEAST_REQUESTS, Math.floor(state.requestWidth / 2)));
+      state.jobWidth = Math.max(LEAST_JOBS, Math.floor(state.jobWidth / 2));
+    },
+  };
+}
+
+function once(action: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    action();
+  };
+}

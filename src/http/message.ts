@@ -1,0 +1,118 @@
+import type { Readable } from 'node:stream';
+
+/** Methods the distribution spec uses. */
+export type HttpMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/**
+ * A right to have one request in flight on a host. Whoever takes one gives it back with `release`, once; giving
+ * back twice is harmless. A request that is sent without one takes its own and gives it back when the answer's
+ * body has ended.
+ */
+export interface Place {
+  readonly host: string;
+  release(): void;
+}
+
+/** One request as a protocol room asks for it; scheme and redirects are the transport's business. */
+export type HttpRequest = {
+  readonly method: HttpMethod;
+  /** `https:` unless the user's host is known to speak plain HTTP; see {@link Transport.baseUrl}. */
+  readonly url: URL;
+  /**
+   * Set when the URL came out of an answer (realm, Location): the registry host that named it. Such a URL must pass
+   * the rule for named addresses; one built from {@link Transport.baseUrl} needs not.
+   */
+  readonly namedBy?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Bytes can be sent again by a retry or a redirect; a stream is sent once and never retried. */
+  readonly body?: Uint8Array | { readonly stream: Readable; readonly length: number };
+  /**
+   * Sends at most `1 + retries` times; absent: the run's `--retries`. Two things do not count: the second try on a
+   * connection that the other side had closed for want of use, and a 429, which is waited for as often as the run's
+   * `--retries` allow unless this is 0.
+   */
+  readonly retries?: number;
+  /** A place taken before; the caller gives it back. */
+  readonly place?: Place;
+  /** Longest wait for the answer's headers in ms; absent: 60,000. */
+  readonly headersTimeout?: number;
+  readonly signal: AbortSignal;
+};
+
+/** Header names in lower case; a header that came more than once where once is allowed is an error, never a list. */
+export type HttpHeaders = Readonly<Record<string, string>>;
+
+/** An answer of any status. Its body must be ended by exactly one of the three ways. */
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: HttpHeaders;
+  /** Where the answer came from, after redirects: what a relative `Location` is resolved against. */
+  readonly url: URL;
+  /** How many times the request was sent. */
+  readonly sends: number;
+  /** The whole body, `limit` bytes at most. @throws PublishError `PROTOCOL_VIOLATED` beyond the limit */
+  bytes(limit: number): Promise<Uint8Array>;
+  /** The body as it arrives; destroying the stream closes the connection. */
+  stream(): Readable;
+  /** Reads the rest away, or closes the connection when there is much of it. */
+  discard(): Promise<void>;
+}
+
+/**
+ * Sends requests: pool, limits, retries, redirects and the rule of where a request may go. Resolves for every
+ * status, also 5xx when the tries are used up.
+ *
+ * @throws PublishError `NETWORK_FAILED`, `TLS_FAILED`, `RATE_LIMITED` (a wait beyond 120 s asked for),
+ *   `ORIGIN_REFUSED`, `PROTOCOL_VIOLATED`; the signal's reason, such as `TIMED_OUT`; what the stream of a body failed
+ *   with
+ */
+export interface Transport {
+  /** `https://host/` or `http://host/`, by what the user said of the host and what it answered so far. */
+  baseUrl(host: string): URL;
+  send(request: HttpRequest): Promise<HttpResponse>;
+  close(): Promise<void>;
+}
+
+/** Hands out places; one for the whole process, counting per host. */
+export interface Limiter {
+  /** One request. */
+  take(host: string, signal: AbortSignal): Promise<Place>;
+  /**
+   * Both ends of one streamed copy, or only the target's when the bytes are in memory, taken together so that no
+   * copy holds one end while it waits for the other. `size` in bytes decides whether it counts as a copy job.
+   */
+  takeCopy(copy: {
+    readonly source?: string;
+    readonly target: string;
+    readonly size: number;
+    readonly signal: AbortSignal;
+  }): Promise<CopyPlaces>;
+}
+
+/** @see Limiter.takeCopy */
+export interface CopyPlaces {
+  /** Absent when the copy reads from memory. */
+  readonly source: Place | undefined;
+  readonly target: Place;
+  release(): void;
+}
+
+/** What one request came to, for `--debug`, counters and progress; nothing in it is secret. */
+export type HttpEvent =
+  | {
+      readonly kind: 'request';
+      readonly method: HttpMethod;
+      /** Scheme, host and path, without the query. */
+      readonly url: string;
+      readonly status: number | undefined;
+      readonly failure: string | undefined;
+      readonly milliseconds: number;
+      readonly bytesSent: number;
+      readonly send: number;
+    }
+  | {
+      readonly kind: 'retry';
+      readonly host: string;
+      readonly reason: string;
+      readonly waitMilliseconds: number;
+    };

@@ -1,0 +1,197 @@
+import { PublishError } from '../errors.ts';
+import { type Descriptor, MEDIA_TYPES, type Platform } from '../model/descriptor.ts';
+import type { Digest } from '../model/digest.ts';
+import { type BuiltIndex, buildIndex, indexTypeFor } from '../model/image-index.ts';
+import { isDockerType } from '../model/manifest.ts';
+import {
+  completePlatform,
+  contradiction,
+  formatPlatform,
+  matchesPlatform,
+  type PartialPlatform,
+} from '../model/platform.ts';
+import { notListed, picksChild } from './flatten.ts';
+import { checkDuplicates, checkExpected } from './platform-checks.ts';
+import type { PublishRequest } from './request.ts';
+import type { ManifestBytes, Resolution, ResolvedChild, ResolvedSource } from './resolved.ts';
+
+/** A child that the index will list, with the entry as it will be written. */
+export type ListedChild = { readonly child: ResolvedChild; readonly entry: Descriptor };
+
+/** The index to be, and what it lists in its order. */
+export type Composition = {
+  readonly index: BuiltIndex;
+  readonly listed: readonly ListedChild[];
+  readonly warnings: readonly string[];
+};
+
+/** Platforms that image configs tell, keyed by the config's digest. */
+export type ConfigPlatforms = ReadonlyMap<Digest, PartialPlatform>;
+
+/** Whether only the config can tell this child's platform. */
+export function needsConfig(child: ResolvedChild): boolean {
+  return child.kind === 'image' && child.descriptor.platform === undefined;
+}
+
+/** Whether the request says something about platforms, so that configs must be read before the first write. */
+export function namesPlatforms(request: PublishRequest): boolean {
+  return (
+    request.platforms.length > 0 ||
+    request.expectPlatforms !== undefined ||
+    request.sources.some((source) => source.platform !== undefined)
+  );
+}
+
+/**
+ * The source index whose bytes can be published as they are: it is the only source, nothing is chosen, relabelled or
+ * retyped, and every entry is an image manifest.
+ */
+export function verbatimIndex(request: PublishRequest, sources: readonly ResolvedSource[]): ResolvedSource | undefined {
+  const [only] = sources;
+  if (only === undefined || sources.length > 1 || only.root.kind !== 'index' || !only.flat) return undefined;
+  if (request.platforms.length > 0 || only.request.platform !== undefined) return undefined;
+  const wanted = { auto: only.root.mediaType, oci: MEDIA_TYPES.ociIndex, docker: MEDIA_TYPES.dockerList };
+  return wanted[request.type] === only.root.mediaType && only.children.length > 0 ? only : undefined;
+}
+
+/**
+ * Decides what the index lists and writes it. Pure: the same sources and configs give the same bytes.
+ *
+ * @throws PublishError `PLATFORM_CONFLICT`, `PLATFORM_DUPLICATE`, `PLATFORM_INVALID`, `PLATFORM_NOT_FOUND`,
+ *   `INDEX_TYPE_CONFLICT`, `INDEX_TOO_LARGE`
+ */
+export function compose(
+  request: PublishRequest,
+  { sources }: Resolution,
+  configs: ConfigPlatforms,
+  bytes: ManifestBytes,
+): Composition {
+  const verbatim = verbatimIndex(request, sources);
+  const listed =
+    verbatim !== undefined && request.expectPlatforms === undefined
+      ? verbatim.children.map((child) => ({ child, entry: child.descriptor }))
+      : sources.flatMap((source) => listChildren(source, request, configs));
+  checkMatched(request.platforms, listed);
+  if (request.expectPlatforms !== undefined) checkExpected(request.expectPlatforms, listed);
+  if (verbatim !== undefined) return { index: verbatimBytes(verbatim, bytes), listed, warnings: [] };
+
+  checkDuplicates(listed);
+  const entries = listed.map(({ entry }) => entry);
+  const mediaType = indexTypeFor(entries, request.type);
+  return { index: buildIndex({ mediaType, manifests: entries }), listed, warnings: typeWarnings(listed) };
+}
+
+/**
+ * Finds what is wrong already before configs are read: platforms that only configs can tell are left out.
+ *
+ * @throws as {@link compose}
+ */
+export function composeEarly(request: PublishRequest, { sources }: Resolution): void {
+  if (verbatimIndex(request, sources) !== undefined) return;
+  const known = sources.flatMap(({ children }) => children.filter((child) => !needsConfig(child)));
+  checkDuplicates(known.map((child) => ({ child, entry: child.descriptor })));
+  const all = sources.flatMap(({ children }) => children.map(({ descriptor }) => descriptor));
+  if (request.type === 'docker') indexTypeFor(all, request.type);
+}
+
+function verbatimBytes({ root }: ResolvedSource, bytes: ManifestBytes): BuiltIndex {
+  const own = bytes.get(root.digest);
+  if (own === undefined || root.kind !== 'index') throw new Error(`the bytes of ${root.digest} were not kept`);
+  return { bytes: own, digest: root.digest, mediaType: root.mediaType, manifests: root.manifests };
+}
+
+/** One source's children as entries, in order: chosen, labelled, attestations only beside an image that stays. */
+function listChildren(
+  source: ResolvedSource,
+  request: PublishRequest,
+  configs: ConfigPlatforms,
+): readonly ListedChild[] {
+  const explicit = source.request.platform;
+  const pick = picksChild(source.request, source.root) ? explicit : undefined;
+  const label = pick === undefined ? explicit : undefined;
+  const filters = [
+    ...(pick === undefined ? [] : [[pick]]),
+    ...(request.platforms.length > 0 ? [request.platforms] : []),
+  ];
+
+  const kept = new Map<Digest, ListedChild>();
+  for (const child of source.children) {
+    if (child.kind === 'attestation') continue;
+    const platform = platformOf(child, label, configs, request.forcePlatform);
+    if (!filters.every((wanted) => matchesAny(wanted, platform))) continue;
+    const entry = { ...child.descriptor, ...(platform === undefined ? {} : { platform }) };
+    kept.set(child.manifest.digest, { child, entry });
+  }
+  if (pick !== undefined && kept.size === 0 && request.platforms.length === 0) throw notListed(pick, source);
+  return source.children.flatMap((child) => {
+    if (child.kind !== 'attestation') return kept.get(child.manifest.digest) ?? [];
+    const stays = filters.length === 0 || child.subjects.some((subject) => kept.has(subject));
+    return stays ? [{ child, entry: child.descriptor }] : [];
+  });
+}
+
+function platformOf(
+  child: ResolvedChild,
+  explicit: Platform | undefined,
+  configs: ConfigPlatforms,
+  force: boolean,
+): Platform | undefined {
+  const said = child.descriptor.platform ?? configs.get(child.manifest.config.digest) ?? {};
+  if (explicit !== undefined) {
+    const field = contradiction(said, explicit);
+    if (field !== undefined && !force) throw conflict(child, field, said, explicit);
+    if (field !== undefined) return explicit;
+  }
+  const platform = completePlatform(said, explicit);
+  if (platform === undefined && child.kind === 'image') {
+    throw new PublishError(
+      'PLATFORM_INVALID',
+      `cannot tell the platform of ${child.name}: its config has no ${said.os === undefined ? 'os' : 'architecture'}`,
+      `Say it: linux/amd64=${child.name}`,
+      { side: 'source' },
+    );
+  }
+  return platform;
+}
+
+function matchesAny(wanted: readonly Platform[], platform: Platform | undefined): boolean {
+  return platform !== undefined && wanted.some((want) => matchesPlatform(want, platform));
+}
+
+/** A filter that finds nothing is a mistake, not an empty list. */
+function checkMatched(wanted: readonly Platform[], listed: readonly ListedChild[]): void {
+  const lacking = wanted.filter((want) => !listed.some(({ entry }) => matchesAny([want], entry.platform)));
+  if (lacking.length === 0) return;
+  throw new PublishError(
+    'PLATFORM_NOT_FOUND',
+    `no source is for ${lacking.map(formatPlatform).join(', ')}`,
+    'Check --platform against the sources: manifest-publish inspect --tree SOURCE',
+    { side: 'source' },
+  );
+}
+
+function typeWarnings(listed: readonly ListedChild[]): readonly string[] {
+  const warnings: string[] = [];
+  const docker = listed.filter(({ entry }) => isDockerType(entry.mediaType)).length;
+  if (docker > 0 && docker < listed.length) {
+    warnings.push(
+      `the index lists Docker and OCI manifests (${docker} of ${listed.length} are Docker); some registries refuse that`,
+    );
+  }
+  const seen = new Set<string>();
+  for (const { entry, child } of listed) {
+    if (seen.has(entry.digest)) warnings.push(`${child.name} is listed more than once; some registries refuse that`);
+    seen.add(entry.digest);
+  }
+  return warnings;
+}
+
+function conflict(child: ResolvedChild, field: string, said: PartialPlatform, explicit: Platform): PublishError {
+  const own = completePlatform(said, undefined);
+  return new PublishError(
+    'PLATFORM_CONFLICT',
+    `${child.name} says ${own === undefined ? JSON.stringify(said) : formatPlatform(own)}, but you wrote ${formatPlatform(explicit)} (${field} differs)`,
+    'Correct the platform, or insist with --force-platform.',
+    { side: 'source' },
+  );
+}

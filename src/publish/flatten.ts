@@ -1,0 +1,196 @@
+import { PublishError } from '../errors.ts';
+import { type Descriptor, ENTRIES_MAX, isIndexType, isManifestType, type Platform } from '../model/descriptor.ts';
+import { type Digest, isDigest } from '../model/digest.ts';
+import {
+  type ImageIndex,
+  type ImageManifest,
+  isImageConfigType,
+  type Manifest,
+  parseManifest,
+} from '../model/manifest.ts';
+import { formatPlatform, matchesPlatform } from '../model/platform.ts';
+import { formatReference, withDigest } from '../model/reference.ts';
+import type { PublishPorts } from './ports.ts';
+import type { SourceRequest } from './request.ts';
+import type { ChildKind, ResolvedChild, ResolvedSource } from './resolved.ts';
+
+/** An index may hold an index that holds an index; deeper ones are nobody's honest work. */
+const DEEPEST = 3;
+
+/** buildkit's mark of an attestation, and of the image it speaks of. */
+const REFERENCE_TYPE = 'vnd.docker.reference.type';
+const REFERENCE_DIGEST = 'vnd.docker.reference.digest';
+
+/** What one walk over a source needs everywhere. */
+type Walk = {
+  readonly source: SourceRequest;
+  readonly name: string;
+  readonly wanted: readonly Platform[];
+  readonly bytes: Map<Digest, Uint8Array>;
+  readonly ports: PublishPorts;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * The children a source brings: itself when it is an image, else the images of the index, to any depth up to three,
+ * each followed by its attestations as the index has them. Children whose descriptor already tells that they are not
+ * wanted are not read.
+ *
+ * @throws PublishError `MANIFEST_UNSUPPORTED`, `MANIFEST_INVALID`, `MANIFEST_NOT_FOUND` for a child that the index
+ *   names but the repository lacks, `PLATFORM_NOT_FOUND` when `PLATFORM=` names what the index lacks
+ */
+export async function expandSource(
+  source: SourceRequest,
+  root: Manifest,
+  filter: readonly Platform[],
+  bytes: Map<Digest, Uint8Array>,
+  ports: PublishPorts,
+  signal: AbortSignal,
+): Promise<ResolvedSource> {
+  const name = formatReference(source.reference);
+  if (root.kind === 'image') {
+    const descriptor = { mediaType: root.mediaType, digest: root.digest, size: root.size };
+    return { request: source, root, flat: false, children: [resolvedChild(source, root, descriptor, true)] };
+  }
+  const wanted = picksChild(source, root) ? [source.platform] : filter;
+  const walk: Walk = { source, name, wanted, bytes, ports, signal };
+  const children = await expandIndex(root, 1, walk);
+  if (children.length > ENTRIES_MAX) throw tooMany(name);
+  const flat = root.manifests.every((entry) => !isIndexType(entry.mediaType));
+  return { request: source, root, flat, children };
+}
+
+/** Whether `PLATFORM=` chooses among several images, rather than labels the only one. */
+export function picksChild(source: SourceRequest, root: Manifest): source is SourceRequest & { platform: Platform } {
+  return source.platform !== undefined && root.kind === 'index' && root.manifests.filter(isImageEntry).length > 1;
+}
+
+async function expandIndex(index: ImageIndex, depth: number, walk: Walk): Promise<readonly ResolvedChild[]> {
+  if (depth > DEEPEST) {
+    throw new PublishError(
+      'MANIFEST_INVALID',
+      `${walk.name}: indexes are nested more than ${DEEPEST} deep`,
+      'Publish from the images themselves.',
+      { side: 'source' },
+    );
+  }
+  const entries = wantedEntries(index, walk.wanted);
+  const children = await Promise.all(entries.map((entry) => expandEntry(entry, depth, walk)));
+  return children.flat();
+}
+
+async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promise<readonly ResolvedChild[]> {
+  const { source, name, bytes, ports, signal } = walk;
+  if (!isManifestType(entry.mediaType)) {
+    throw new PublishError(
+      'MANIFEST_UNSUPPORTED',
+      `${name} lists ${entry.digest}, which is no manifest but ${entry.mediaType}`,
+      'Only indexes of image manifests can be taken in.',
+      { side: 'source' },
+    );
+  }
+  const { host, repository } = source.reference;
+  const answer = await ports.registry(host).getManifest(repository, entry.digest, { signal });
+  if (answer.kind !== 'found') {
+    throw answer.error.with({
+      side: 'source',
+      message: `${name} lists a child that cannot be read: ${answer.error.message}`,
+    });
+  }
+  const childName = formatReference(withDigest(source.reference, entry.digest));
+  const manifest = parseManifest(answer.manifest.bytes, entry.digest, answer.manifest.contentType, childName);
+  if (manifest.size !== entry.size || manifest.mediaType !== entry.mediaType) {
+    throw new PublishError(
+      manifest.size === entry.size ? 'MANIFEST_INVALID' : 'SIZE_MISMATCH',
+      `${childName} is ${manifest.mediaType} of ${manifest.size} bytes, but ${name} lists it as ${entry.mediaType} of ${entry.size} bytes`,
+      'The source index is damaged; build and push it again.',
+      { side: 'source' },
+    );
+  }
+  bytes.set(manifest.digest, answer.manifest.bytes);
+  if (manifest.kind === 'image') return [resolvedChild(source, manifest, entry, false)];
+  return expandIndex(manifest, depth + 1, walk);
+}
+
+/**
+ * Entries that may be wanted: those of a wanted platform, those whose platform only a config can tell, nested
+ * indexes, and the attestations of all of these.
+ */
+function wantedEntries(index: ImageIndex, wanted: readonly Platform[]): readonly Descriptor[] {
+  if (index.manifests.length > ENTRIES_MAX) throw tooMany('an index');
+  if (wanted.length === 0) return index.manifests;
+  const kept = new Set<Digest>();
+  for (const entry of index.manifests) {
+    if (isAttestation(entry)) continue;
+    const { platform } = entry;
+    if (platform === undefined || wanted.some((want) => matchesPlatform(want, platform))) kept.add(entry.digest);
+  }
+  return index.manifests.filter((entry) => {
+    const decides = isAttestation(entry) ? attestationSubject(entry) : entry.digest;
+    return decides !== undefined && kept.has(decides);
+  });
+}
+
+function resolvedChild(
+  source: SourceRequest,
+  manifest: ImageManifest,
+  descriptor: Descriptor,
+  isRoot: boolean,
+): ResolvedChild {
+  const subjects = [attestationSubject(descriptor), manifest.subject?.digest];
+  const { host, repository, tag } = source.reference;
+  // The tag the user typed stays in the name of what it named; the children of an index have none.
+  const named = tag !== undefined && isRoot ? { tag } : {};
+  return {
+    from: { host, repository },
+    name: formatReference({ host, repository, ...named, digest: manifest.digest }),
+    manifest,
+    descriptor,
+    kind: kindOf(manifest, descriptor),
+    subjects: subjects.filter((digest) => digest !== undefined),
+  };
+}
+
+/** What a manifest is; its index entry tells attestations. */
+export function kindOf(manifest: ImageManifest, entry: Descriptor | undefined): ChildKind {
+  if (entry !== undefined && isAttestation(entry)) return 'attestation';
+  return isImageConfigType(manifest.config.mediaType) ? 'image' : 'artifact';
+}
+
+/** Whether an entry is buildkit's attestation of another entry. */
+export function isAttestation(entry: Descriptor): boolean {
+  return entry.annotations?.[REFERENCE_TYPE] === 'attestation-manifest';
+}
+
+/** The digest an attestation entry speaks of; undefined when it says none. */
+export function attestationSubject(entry: Descriptor): Digest | undefined {
+  const subject = isAttestation(entry) ? entry.annotations?.[REFERENCE_DIGEST] : undefined;
+  return subject !== undefined && isDigest(subject) ? subject : undefined;
+}
+
+function isImageEntry(entry: Descriptor): boolean {
+  return !isAttestation(entry);
+}
+
+function tooMany(name: string): PublishError {
+  return new PublishError(
+    'MANIFEST_INVALID',
+    `${name} lists more than ${ENTRIES_MAX} manifests`,
+    'Publish from the images themselves, or choose some with --platform.',
+    { side: 'source' },
+  );
+}
+
+/** `PLATFORM=` names what the source's index lacks. */
+export function notListed(platform: Platform, { request, root }: ResolvedSource): PublishError {
+  const entries = root.kind === 'index' ? root.manifests.filter(isImageEntry) : [];
+  const listed = entries.map((entry) =>
+    entry.platform === undefined ? 'one without a platform' : formatPlatform(entry.platform),
+  );
+  return new PublishError(
+    'PLATFORM_NOT_FOUND',
+    `${formatReference(request.reference)} has no ${formatPlatform(platform)}; it lists ${listed.join(', ')}`,
+    'Name one of the platforms it lists, or leave PLATFORM= away to take all.',
+    { side: 'source' },
+  );
+}

@@ -1,0 +1,89 @@
+import { PublishError } from '../errors.ts';
+import type { BuiltIndex } from '../model/image-index.ts';
+import { formatReference } from '../model/reference.ts';
+import type { RegistryClient } from '../registry/client.ts';
+import type { Composition } from './compose.ts';
+import { allOrNone } from './once.ts';
+import type { ChildPlacement } from './place-children.ts';
+import type { PublishPorts } from './ports.ts';
+import { putUntilTaken } from './put.ts';
+import type { TargetOutcome } from './report.ts';
+import type { Location, TagState } from './resolved.ts';
+
+/** What moving tags needs; `placement` puts what the registry says is missing. */
+export type TagMove = {
+  readonly target: Location;
+  readonly registry: RegistryClient;
+  readonly composition: Composition;
+  readonly placement: ChildPlacement;
+  readonly ports: PublishPorts;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * PUTs the index once per tag, last of all. A tag that holds the digest already is left alone, which is what makes a
+ * second run pass on registries with immutable tags. TARGET goes first and alone: when the registry refuses the
+ * index, no tag has moved.
+ *
+ * @throws PublishError `MANIFEST_REFUSED`, `TAG_IMMUTABLE` and others; its `moved` names the tags that moved before
+ */
+export async function moveTags(tags: readonly TagState[], move: TagMove): Promise<readonly TargetOutcome[]> {
+  const moved: string[] = [];
+  const one = async (tag: TagState): Promise<TargetOutcome> => {
+    const outcome = await moveTag(tag, move);
+    if (outcome.action !== 'unchanged') moved.push(outcome.reference);
+    move.ports.emit({ kind: 'tag.done', reference: outcome.reference, digest: outcome.digest, action: outcome.action });
+    return outcome;
+  };
+  try {
+    const [first, ...others] = tags;
+    if (first === undefined) return [];
+    const head = await one(first);
+    // Every tag is tried, whatever becomes of the others: what was written is told, a second run writes the rest.
+    return [head, ...(await allOrNone(others.map(one), () => undefined))];
+  } catch (error) {
+    throw error instanceof PublishError ? error.with({ moved }) : error;
+  }
+}
+
+async function moveTag(tag: TagState, move: TagMove): Promise<TargetOutcome & { action: Done }> {
+  const { target, registry, composition, placement, ports, signal } = move;
+  const { index, listed } = composition;
+  const reference = formatReference(tag.reference);
+  if (tag.kind === 'present' && tag.digest === index.digest)
+    return { reference, digest: index.digest, action: 'unchanged' };
+  const children = [...new Set(listed.map(({ entry }) => entry.digest))];
+  const answer = await putUntilTaken(
+    () => registry.putManifest(target.repository, tag.tag, index, { signal }),
+    (round) => placement.repair(children, round),
+    ports.clock,
+    signal,
+  );
+  if (answer.kind === 'immutable') {
+    if (await holds(tag.tag, index, move)) return { reference, digest: index.digest, action: 'unchanged' };
+    throw answer.error.with({ side: 'target' });
+  }
+  if (answer.kind === 'refused') throw refusedIndex(answer.error, composition);
+  return { reference, digest: index.digest, action: tag.kind === 'absent' ? 'created' : 'updated' };
+}
+
+type Done = 'created' | 'updated' | 'unchanged';
+
+/** Somebody else may have published the same index a moment ago. */
+async function holds(tag: string, index: BuiltIndex, { target, registry, signal }: TagMove): Promise<boolean> {
+  const answer = await registry.getManifest(target.repository, tag, { signal });
+  return answer.kind === 'found' && answer.manifest.digest === index.digest;
+}
+
+/** Registries seldom say which child they dislike, so every child is named with its type. */
+function refusedIndex(error: PublishError, { index, listed }: Composition): PublishError {
+  const children = listed.map(({ child, entry }) => `${child.name} (${entry.mediaType})`);
+  const mixed = new Set(listed.map(({ entry }) => entry.mediaType)).size > 1;
+  return error.with({
+    side: 'target',
+    message: `${error.message}; the index is ${index.mediaType} and lists ${children.join(', ')}`,
+    ...(mixed
+      ? { hint: 'Rebuild the images so that all are Docker or all are OCI: this registry may refuse an index of both.' }
+      : {}),
+  });
+}

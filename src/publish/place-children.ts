@@ -1,0 +1,140 @@
+import type { PublishError } from '../errors.ts';
+import type { Digest } from '../model/digest.ts';
+import { allOrNone, oncePerKey } from './once.ts';
+import type { PlannedChild, PublishPlan } from './plan.ts';
+import { putUntilTaken, type Repair } from './put.ts';
+import type { BlobOutcome } from './report.ts';
+import type { ManifestBytes } from './resolved.ts';
+import { placeBlob, replaceBlob, type TransferRun } from './transfer.ts';
+
+/** How a child manifest came to be in the target. */
+export type ManifestOutcome = 'present' | 'pushed';
+
+/** Puts children with all they name into the target, each once, however often it is asked for. */
+export interface ChildPlacement {
+  /** Resolves when the child and everything below it is there, as far as the registry answers. */
+  child(digest: Digest): Promise<ManifestOutcome>;
+  /** What became of a blob so far; undefined for blobs of children that were there already. */
+  outcome(digest: Digest): BlobOutcome | undefined;
+  /** After the index was refused: puts the children that the target lacks. `round` counts from 0. */
+  repair(children: readonly Digest[], round: number): Promise<Repair>;
+}
+
+/**
+ * The order of things below the index: a child waits for its blobs and for its subjects; blobs that were mounted are
+ * looked at while the child goes up, since a 201 is a claim (go-containerregistry trusts it, docker looks).
+ */
+export function createChildPlacement(
+  plan: PublishPlan,
+  bytes: ManifestBytes,
+  looksAtMounts: boolean,
+  run: TransferRun,
+): ChildPlacement {
+  const { registry, target, ports, signal } = run;
+  const children = new Map(plan.children.map((child) => [child.digest, child]));
+  const planned = new Map(plan.blobs.map((blob) => [blob.digest, blob]));
+  const outcomes = new Map<Digest, BlobOutcome>();
+
+  const isThere = oncePerKey(async (digest: Digest): Promise<boolean> => {
+    const standing = children.get(digest)?.standing;
+    if (standing !== 'listed') return standing === 'here' || standing === 'trusted';
+    const presence = await registry.hasManifest(target.repository, digest, { signal });
+    return presence.kind === 'present';
+  });
+
+  const blob = oncePerKey(async (digest: Digest): Promise<BlobOutcome> => {
+    const one = mustGet(planned, digest);
+    const vouched = one.present || (await Promise.all(one.waitsFor.map(isThere))).includes(true);
+    const outcome: BlobOutcome = vouched
+      ? { digest, size: one.size, how: 'present', bytesSent: 0 }
+      : await placeBlob(one, run);
+    outcomes.set(digest, outcome);
+    return outcome;
+  });
+
+  /** A mounted blob that is not there is streamed; tells whether that was needed. */
+  const lookAtMount = oncePerKey(async (digest: Digest): Promise<boolean> => {
+    const presence = await registry.hasBlob(target.repository, digest, { signal });
+    if (presence.kind !== 'absent') return false;
+    await replace(digest);
+    return true;
+  });
+
+  /** Once per blob and run, whoever finds it missing first: the second time it is a blob that we wrote. */
+  const replace = oncePerKey(async (digest: Digest): Promise<void> => {
+    const said = outcomes.get(digest)?.how === 'mounted' ? 'said it was mounted' : 'holds a manifest that names it';
+    outcomes.set(digest, await replaceBlob(mustGet(planned, digest), `the registry ${said}, but lacks it`, run));
+  });
+
+  /** Everything the child names, looked at again; what is missing is put there, or waited for when we put it. */
+  async function repairChild(child: PlannedChild, round: number): Promise<Repair> {
+    const missing = await whichAreMissing(child.blobs);
+    const late = missing.filter((digest) => outcomes.get(digest)?.how === 'copied');
+    const never = missing.filter((digest) => outcomes.get(digest)?.how !== 'copied');
+    await allOrNone(never.map(replace), run.stop);
+    if (late.length > 0) await ports.clock.sleep(1000 * 2 ** round, signal);
+    return missing.length > 0 ? 'repaired' : 'nothing missing';
+  }
+
+  async function whichAreMissing(digests: readonly Digest[]): Promise<readonly Digest[]> {
+    const seen = await Promise.all(digests.map((digest) => registry.hasBlob(target.repository, digest, { signal })));
+    return digests.filter((_, index) => seen[index]?.kind === 'absent');
+  }
+
+  async function put(child: PlannedChild): Promise<void> {
+    const manifest = { bytes: mustGet(bytes, child.digest), digest: child.digest, mediaType: child.mediaType };
+    const answer = await putUntilTaken(
+      () => registry.putManifest(target.repository, child.digest, manifest, { signal }),
+      (round) => repairChild(child, round),
+      ports.clock,
+      signal,
+    );
+    if (answer.kind !== 'stored') throw refusedChild(child, answer.error);
+  }
+
+  async function putChecked(child: PlannedChild): Promise<void> {
+    const mounted = looksAtMounts ? child.blobs.filter((digest) => outcomes.get(digest)?.how === 'mounted') : [];
+    const [, ...looks] = await allOrNone<unknown>([put(child), ...mounted.map(lookAtMount)], run.stop);
+    if (looks.includes(true)) await put(child);
+  }
+
+  const child = oncePerKey(async (digest: Digest): Promise<ManifestOutcome> => {
+    const one = mustGet(children, digest);
+    const there = await isThere(digest);
+    if (!there) {
+      // The gate goes last in time, not first: mounts are asked for while the configs are being read.
+      await allOrNone<unknown>([run.gate, ...one.blobs.map(blob), ...one.after.map(child)], run.stop);
+      await putChecked(one);
+    }
+    const manifest = there ? 'present' : 'pushed';
+    await run.gate;
+    ports.emit({ kind: 'manifest.done', digest, manifest });
+    return manifest;
+  });
+
+  async function repair(digests: readonly Digest[], round: number): Promise<Repair> {
+    const seen = await Promise.all(
+      digests.map((digest) => registry.hasManifest(target.repository, digest, { signal })),
+    );
+    const missing = digests.filter((_, index) => seen[index]?.kind === 'absent');
+    let late = false;
+    for (const digest of missing) {
+      if ((await child(digest)) === 'pushed') late = true;
+      else await put(mustGet(children, digest));
+    }
+    if (late) await ports.clock.sleep(1000 * 2 ** round, signal);
+    return missing.length > 0 ? 'repaired' : 'nothing missing';
+  }
+
+  return { child, outcome: (digest) => outcomes.get(digest), repair };
+}
+
+function mustGet<V>(map: ReadonlyMap<Digest, V>, digest: Digest): V {
+  const value = map.get(digest);
+  if (value === undefined) throw new Error(`${digest} is not part of the plan`);
+  return value;
+}
+
+function refusedChild(child: PlannedChild, error: PublishError): PublishError {
+  return error.with({ side: 'target', message: `${error.message} (${child.mediaType} of ${child.name})` });
+}

@@ -1,0 +1,62 @@
+import { PublishError } from '../errors.ts';
+import type { Descriptor, Platform } from '../model/descriptor.ts';
+import { formatPlatform, platformKey } from '../model/platform.ts';
+import type { ResolvedChild } from './resolved.ts';
+
+type Listed = { readonly child: ResolvedChild; readonly entry: Descriptor };
+
+/**
+ * Two images for one platform leave it to chance which one a client pulls. Entries with other annotations are told
+ * apart by clients that know them (gzip and zstd copies), so these may stand side by side.
+ *
+ * @throws PublishError `PLATFORM_DUPLICATE` naming both
+ */
+export function checkDuplicates(listed: readonly Listed[]): void {
+  const seen = new Map<string, Listed>();
+  for (const one of listed) {
+    const { platform, annotations } = one.entry;
+    if (platform === undefined || one.child.kind === 'attestation') continue;
+    const key = `${platformKey(platform)} ${JSON.stringify(Object.entries(annotations ?? {}).sort())}`;
+    const other = seen.get(key);
+    if (other !== undefined) throw duplicate(other, one, platform);
+    seen.set(key, one);
+  }
+}
+
+function duplicate(first: Listed, second: Listed, platform: Platform): PublishError {
+  return new PublishError(
+    'PLATFORM_DUPLICATE',
+    `${first.child.name} and ${second.child.name} are both for ${formatPlatform(platform)}`,
+    'Leave one out, or tell them apart: PLATFORM=REF for an image whose config is silent about its variant.',
+    { side: 'source' },
+  );
+}
+
+/**
+ * The platforms of the images must be exactly the expected ones; attestations and artifacts without a platform do not
+ * count.
+ *
+ * @throws PublishError `PLATFORM_NOT_FOUND` naming what is missing and what is too much
+ */
+export function checkExpected(expected: readonly Platform[], listed: readonly Listed[]): void {
+  const actual = new Map<string, Platform>();
+  for (const { child, entry } of listed) {
+    if (child.kind !== 'attestation' && entry.platform !== undefined) {
+      actual.set(platformKey(entry.platform), entry.platform);
+    }
+  }
+  const wanted = new Map(expected.map((platform) => [platformKey(platform), platform]));
+  const missing = [...wanted].filter(([key]) => !actual.has(key)).map(([, platform]) => formatPlatform(platform));
+  const surplus = [...actual].filter(([key]) => !wanted.has(key)).map(([, platform]) => formatPlatform(platform));
+  if (missing.length === 0 && surplus.length === 0) return;
+  const parts = [
+    ...(missing.length > 0 ? [`missing ${missing.join(', ')}`] : []),
+    ...(surplus.length > 0 ? [`not expected ${surplus.join(', ')}`] : []),
+  ];
+  throw new PublishError(
+    'PLATFORM_NOT_FOUND',
+    `the platforms are not the expected ones: ${parts.join('; ')}`,
+    'Nothing was written. Push what is missing, or correct --expect-platforms.',
+    { side: 'source' },
+  );
+}

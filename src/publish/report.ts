@@ -1,0 +1,75 @@
+import type { Descriptor, Platform } from '../model/descriptor.ts';
+import type { Digest } from '../model/digest.ts';
+
+/** How a blob came to be in the target repository, or why it was left out (`skipped`: a foreign layer). */
+export type BlobHow = 'present' | 'mounted' | 'copied' | 'skipped';
+
+/** One blob of one image in one repository. `size` and `bytesSent` in bytes. */
+export type BlobOutcome = {
+  readonly digest: Digest;
+  readonly size: number;
+  readonly how: BlobHow;
+  /** Blob bytes that left this process; 0 unless copied. Sums up failed tries. */
+  readonly bytesSent: number;
+  /** For copied blobs: what the registry answered to the mount, for example `mount answered 202`. */
+  readonly why?: string;
+};
+
+/** What happened to one target tag. */
+export type TargetOutcome = {
+  readonly reference: string;
+  readonly digest: Digest;
+  readonly action: 'created' | 'updated' | 'unchanged' | 'failed';
+};
+
+/** One child of the index. */
+export type ImageOutcome = {
+  /** The reference it came from, in full, with its digest. */
+  readonly source: string;
+  readonly digest: Digest;
+  /** Manifest bytes. */
+  readonly size: number;
+  readonly kind: 'image' | 'attestation' | 'artifact';
+  readonly platform?: Platform;
+  readonly placed: readonly {
+    readonly repository: string;
+    readonly manifest: 'present' | 'pushed';
+    readonly blobs: readonly BlobOutcome[];
+  }[];
+};
+
+/** One published list. */
+export type ListReport = {
+  readonly targets: readonly TargetOutcome[];
+  readonly index: {
+    readonly mediaType: string;
+    readonly digest: Digest;
+    readonly size: number;
+    readonly manifests: readonly Descriptor[];
+  };
+  readonly images: readonly ImageOutcome[];
+};
+
+/** Sums over the run; a (repository, digest) counts once. `bytesSaved` = sizes of present and mounted blobs. */
+export type ReportTotals = {
+  readonly blobs: {
+    readonly present: number;
+    readonly mounted: number;
+    readonly copied: number;
+    readonly skipped: number;
+  };
+  readonly bytesSent: number;
+  readonly bytesSaved: number;
+  readonly requests: number;
+  readonly retries: number;
+  readonly seconds: number;
+};
+
+/** The document of `--json` and `--report`. */
+export type PublishReport = {
+  readonly schemaVersion: 1;
+  readonly dryRun?: true;
+  readonly lists: readonly ListReport[];
+  readonly totals: ReportTotals;
+  readonly warnings: readonly string[];
+};

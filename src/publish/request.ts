@@ -1,0 +1,38 @@
+import type { Platform } from '../model/descriptor.ts';
+import type { Reference } from '../model/reference.ts';
+
+/** One image or index to take in. */
+export type SourceRequest = {
+  readonly reference: Reference;
+  /** As the user wrote it before `=`, spelled Go's way. On an index it picks a child; on an image it is a claim. */
+  readonly platform?: Platform;
+};
+
+/** Which document the children are listed in. `auto`: a Docker list when every child is Docker, else an OCI index. */
+export type IndexType = 'auto' | 'oci' | 'docker';
+
+/**
+ * Everything a publish needs to know, as plain data. Command line, Action, spec files and drafts all end here; there
+ * is no second path.
+ */
+export type PublishRequest = {
+  /** At least one, all tags of one repository; the first is TARGET. None has a digest. */
+  readonly targets: readonly Reference[];
+  /** At least one; their order is the order of the index. */
+  readonly sources: readonly SourceRequest[];
+  readonly type: IndexType;
+  /** Only children of these platforms; empty: all. */
+  readonly platforms: readonly Platform[];
+  /** The exact set of platforms the index must have; anything else ends the run before any write. */
+  readonly expectPlatforms?: readonly Platform[];
+  /** A platform that contradicts the image's config is written all the same. */
+  readonly forcePlatform: boolean;
+  /** Layers with `urls` or of a non-distributable type are copied too. */
+  readonly foreignLayers: boolean;
+  /** How long a source that is 404 is asked again, in ms; 0: not at all. */
+  readonly waitForSource: number;
+  /** Read and plan only. */
+  readonly dryRun: boolean;
+  /** False: mounted blobs are not looked at, and children that the tag lists count as present. */
+  readonly verify: boolean;
+};

@@ -1,0 +1,131 @@
+import type { HttpHeaders } from '../http/message.ts';
+import { algorithmOf, type Digest, digestOf, isDigest } from '../model/digest.ts';
+import { isTag } from '../model/reference.ts';
+
+/** Only lower-case names that the reference grammar lets through; the guard keeps `..` and `//` out of URLs for good. */
+const REPOSITORY = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/;
+
+function repositoryPath(repository: string): string {
+  const walks = repository.split('/').some((part) => part === '' || part.includes('..'));
+  if (walks || !REPOSITORY.test(repository)) throw new Error(`not a repository name: ${JSON.stringify(repository)}`);
+  return `/v2/${repository}`;
+}
+
+/** `/v2/<name>/manifests/<reference>`; the reference is a tag or a digest. */
+export function manifestPath(repository: string, reference: string): string {
+  if (!isTag(reference) && !isDigest(reference)) throw new Error(`not a tag or digest: ${JSON.stringify(reference)}`);
+  return `${repositoryPath(repository)}/manifests/${reference}`;
+}
+
+/** `/v2/<name>/blobs/<digest>` */
+export function blobPath(repository: string, digest: Digest): string {
+  return `${repositoryPath(repository)}/blobs/${digest}`;
+}
+
+/**
+ * Where an upload is opened. A digest that is not sha256 is announced, since the session may hash as it receives.
+ *
+ * @see distribution-spec main spec.md, end-4c (`digest-algorithm`)
+ */
+export function uploadPath(repository: string, digest: Digest): string {
+  const algorithm = algorithmOf(digest);
+  return `${repositoryPath(repository)}/blobs/uploads/${algorithm === 'sha256' ? '' : `?digest-algorithm=${algorithm}`}`;
+}
+
+/**
+ * Where a mount is asked for: always both parameters, since zot answers 405 to `from` alone and old Quay an error to
+ * `mount` alone. `from` is the bare repository path; Docker Hub answers 400 to anything with a host in it.
+ */
+export function mountPath(repository: string, digest: Digest, from: string): string {
+  repositoryPath(from);
+  const query = `mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(from)}`;
+  return `${repositoryPath(repository)}/blobs/uploads/?${query}`;
+}
+
+/**
+ * The session that a Location names, or undefined when it names none: absent, empty or not a URL.
+ *
+ * The query stays as it came, because it may be signed (distribution's `_state`). Registries behind a proxy that ends
+ * TLS build `http:` addresses of themselves; asking those would send the bytes in the clear or into a redirect, so the
+ * registry's own host is asked over https when that is how it was reached.
+ *
+ * @param answeredAt the URL that answered, which a relative Location is relative to
+ * @param base how the registry is reached
+ * @see distribution-spec v1.1.1 spec.md, section "Pushing blobs"
+ */
+export function resolveLocation(location: string | undefined, answeredAt: URL, base: URL): string | undefined {
+  if (location === undefined || location.trim() === '' || !URL.canParse(location, answeredAt.href)) return undefined;
+  const resolved = new URL(location, answeredAt);
+  if (resolved.protocol === 'http:' && base.protocol === 'https:' && isSamePlace(resolved, base)) {
+    // Setting the protocol alone would keep a spelled-out :443 and leave the rest of the text untouched.
+    resolved.protocol = 'https:';
+  }
+  return resolved.href;
+}
+
+/** The same host and port, where `http://host` and `http://host:443` both mean the registry at `https://host`. */
+function isSamePlace(named: URL, base: URL): boolean {
+  if (named.hostname !== base.hostname) return false;
+  return named.port === base.port || (base.port === '' && named.port === '443');
+}
+
+/** The closing PUT's address: the session's own text with the digest behind it. Never rebuilt, never sorted. */
+export function withDigestQuery(session: string, digest: Digest): string {
+  const fragment = session.indexOf('#');
+  const text = fragment === -1 ? session : session.slice(0, fragment);
+  const joint = !text.includes('?') ? '?' : /[?&]$/.test(text) ? '' : '&';
+  return `${text}${joint}digest=${encodeURIComponent(digest)}`;
+}
+
+/** What the answer says its content is; undefined when it says nothing or nothing we can compute. */
+export function digestHeader(headers: HttpHeaders): Digest | undefined {
+  const text = headers['docker-content-digest'];
+  return text !== undefined && isDigest(text) ? text : undefined;
+}
+
+/** Whether an answer's digest header speaks against these bytes, in whatever algorithm it uses. */
+export function contradictsBytes(headers: HttpHeaders, bytes: Uint8Array): Digest | undefined {
+  const said = digestHeader(headers);
+  return said !== undefined && said !== digestOf(bytes, algorithmOf(said)) ? said : undefined;
+}
+
+/** Whether an answer names another content than `digest`. Another algorithm is allowed by the spec and proves nothing. */
+export function contradictsDigest(said: Digest | undefined, digest: Digest): boolean {
+  return said !== undefined && algorithmOf(said) === algorithmOf(digest) && said !== digest;
+}
+
+/** The digest a Location of a finished blob ends in, if it does. */
+export function locationDigest(location: string | undefined): Digest | undefined {
+  const last = location?.split(/[?#]/, 1)[0]?.split('/').at(-1)?.replace('%3A', ':');
+  return last !== undefined && isDigest(last) ? last : undefined;
+}
+
+/** Content-Type without parameters, in lower case. */
+export function contentType(headers: HttpHeaders): string | undefined {
+  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  return type === '' ? undefined : type;
+}
+
+/** A login page or a proxy's page, whatever its status says. */
+export function isHtml(headers: HttpHeaders): boolean {
+  const type = contentType(headers);
+  return type === 'text/html' || type === 'application/xhtml+xml';
+}
+
+/** Content-Length in bytes; undefined when absent or not a number. */
+export function contentLength(headers: HttpHeaders): number | undefined {
+  const text = headers['content-length']?.trim();
+  if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
+  return Number(text);
+}
+
+const SECOND = 1000;
+
+/**
+ * How long the answer to a closing PUT may take once the body is out, in ms: registries hash and move the bytes before
+ * they answer (GHCR took 11 s for 700 MB).
+ */
+export function commitTimeout(size: number): number {
+  const grown = 60 * SECOND + Math.ceil(size / 10_000_000) * SECOND;
+  return size > 100_000_000 ? Math.max(grown, 300 * SECOND) : grown;
+}

@@ -1,0 +1,143 @@
+import { type ErrorCode, PublishError } from '../errors.ts';
+import type { HttpResponse } from '../http/message.ts';
+import type { Digest } from '../model/digest.ts';
+import type { MountAnswer, UploadSession, VerbOptions } from './client.ts';
+import { failureFor, type Refusal, readRefusal, refusedWith, violated } from './failure.ts';
+import { contradictsDigest, digestHeader, locationDigest, mountPath, resolveLocation, uploadPath } from './protocol.ts';
+import { MOUNT, meaningOf, OPEN } from './statuses.ts';
+import { type Step, scopeOf, sendTo, type Wire, writingStep } from './wire.ts';
+
+const EMPTY = new Uint8Array(0);
+
+/** A mount is worth three sends: after that the bytes are faster. */
+const MOUNT_RETRIES = 2;
+
+/** Failures of a mount that are no more than a refusal, and whether the source repository is to blame. */
+const MOUNT_FAILURES: Partial<Record<ErrorCode, { readonly sourceBarred: boolean; readonly why: string }>> = {
+  // The token server refused the pair of scopes: an unreadable or impossible source does that (Docker Hub, GHCR).
+  UNAUTHORIZED: { sourceBarred: true, why: 'no token for this mount' },
+  DENIED: { sourceBarred: true, why: 'no token for this mount' },
+  NETWORK_FAILED: { sourceBarred: false, why: 'mount got no answer' },
+  REGISTRY_FAILED: { sourceBarred: false, why: 'no token for this mount' },
+  PROTOCOL_VIOLATED: { sourceBarred: false, why: 'mount got a broken answer' },
+};
+
+/** @see RegistryClient.mountBlob */
+export async function mountBlob(
+  wire: Wire,
+  repository: string,
+  digest: Digest,
+  from: string,
+  options: VerbOptions,
+): Promise<MountAnswer> {
+  try {
+    const response = await sendTo(
+      wire,
+      {
+        method: 'POST',
+        to: { path: mountPath(repository, digest, from) },
+        // Without a length of 0 Google answers 411, and a page.
+        body: EMPTY,
+        retries: MOUNT_RETRIES,
+        scopes: [scopeOf(mountStep(wire, repository)), { repository: from, actions: 'pull' }],
+      },
+      options,
+    );
+    return await mountAnswer(wire, repository, digest, response);
+  } catch (error) {
+    const refused = error instanceof PublishError ? MOUNT_FAILURES[error.code] : undefined;
+    if (refused === undefined || options.signal.aborted) throw error;
+    return { kind: 'refused', ...refused };
+  }
+}
+
+async function mountAnswer(
+  wire: Wire,
+  repository: string,
+  digest: Digest,
+  response: HttpResponse,
+): Promise<MountAnswer> {
+  const meaning = meaningOf(MOUNT, response.status);
+  const why = `mount answered ${response.status}`;
+  if (meaning === 'mounted') {
+    await response.discard();
+    const said = [digestHeader(response.headers), locationDigest(response.headers['location'])];
+    const other = said.some((named) => contradictsDigest(named, digest));
+    return other ? { kind: 'refused', sourceBarred: false, why: `${why} for another digest` } : { kind: 'mounted' };
+  }
+  if (meaning === 'session') {
+    await response.discard();
+    const session = sessionOf(wire, repository, response);
+    if (session !== undefined) return { kind: 'session', session, why };
+    return { kind: 'refused', sourceBarred: false, why: `${why} without a usable Location` };
+  }
+  const refusal = await readRefusal(response);
+  if (meaning === 'limited') throw await failureFor(meaning, wire, mountStep(wire, repository), refusal);
+  const code = refusal.code === undefined ? '' : ` ${refusal.code}`;
+  return { kind: 'refused', sourceBarred: meaning === 'barred', why: `${why}${code}` };
+}
+
+/** @see RegistryClient.openUpload */
+export async function openUpload(
+  wire: Wire,
+  repository: string,
+  digest: Digest,
+  options: VerbOptions,
+): Promise<UploadSession> {
+  const step = uploadStep(wire, repository);
+  const request = { to: { path: uploadPath(repository, digest) }, body: EMPTY, scopes: [scopeOf(step)] };
+  const response = await sendTo(wire, { method: 'POST', ...request }, options).catch((error: unknown) => {
+    throw withRepositoryHint(wire.host, error);
+  });
+  const meaning = meaningOf(OPEN, response.status);
+  if (meaning === 'session') {
+    await response.discard();
+    const session = sessionOf(wire, repository, response);
+    if (session === undefined) throw violated(step, response, 'without a usable Location');
+    return session;
+  }
+  throw await openFailed(wire, step, await readRefusal(response));
+}
+
+async function openFailed(wire: Wire, step: Step, refusal: Refusal): Promise<PublishError> {
+  const meaning = meaningOf(OPEN, refusal.status);
+  switch (meaning) {
+    case 'absent':
+      return refusedWith('REPOSITORY_NOT_FOUND', step, refusal, REPOSITORY_HINT, `${step.name}: no such repository`);
+    case 'refused': {
+      const hint =
+        refusal.status === 405
+          ? 'Write to the registry itself: this one takes no uploads, as mirrors and read-only registries do.'
+          : 'Check that this registry takes uploads, and what its message says.';
+      return refusedWith('UPLOAD_REFUSED', step, refusal, hint);
+    }
+    case 'session':
+      throw new Error('a session is no failure');
+    default:
+      return failureFor(meaning, wire, step, refusal);
+  }
+}
+
+const REPOSITORY_HINT =
+  'Create the repository first; ECR needs it to exist, or a creation template with CREATE_ON_PUSH that matches its name.';
+
+/** ECR may cut the connection where it means that the repository does not exist. */
+function withRepositoryHint(host: string, error: unknown): unknown {
+  const isEcr = host === 'public.ecr.aws' || /\.dkr\.ecr[.-]/.test(host);
+  return isEcr && error instanceof PublishError && error.code === 'NETWORK_FAILED'
+    ? error.with({ hint: REPOSITORY_HINT, side: 'target' })
+    : error;
+}
+
+function mountStep(wire: Wire, repository: string): Step {
+  return writingStep(wire, 'mounting a blob into', repository, '');
+}
+
+function uploadStep(wire: Wire, repository: string): Step {
+  return writingStep(wire, 'opening an upload to', repository, '');
+}
+
+function sessionOf(wire: Wire, repository: string, response: HttpResponse): UploadSession | undefined {
+  const url = resolveLocation(response.headers['location'], response.url, wire.transport.baseUrl(wire.host));
+  return url === undefined ? undefined : { repository, url };
+}

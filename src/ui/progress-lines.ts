@@ -1,0 +1,160 @@
+import type { PublishEvent } from '../publish/events.ts';
+import { formatBytes, formatClock, formatDuration, plural, shortDigest } from './format.ts';
+import { warningLine } from './render-error.ts';
+import { type Column, tableLines } from './table.ts';
+import type { RunningBlob, Tally, TrafficEvent } from './tally.ts';
+import { bareUrl, untrusted } from './text.ts';
+import { cropped, paint, symbols, type Theme } from './theme.ts';
+
+/** Rows of blobs that are drawn at most; more would push the counts off a small terminal. */
+const ROWS = 8;
+const BAR = 10;
+
+const COLUMNS: readonly Column[] = [
+  { title: '' },
+  { title: '', drop: 2 },
+  { title: '', align: 'right' },
+  { title: '', align: 'right', drop: 3 },
+  { title: '', align: 'right', drop: 1 },
+  { title: '', drop: 4 },
+];
+
+/** While the sources are read. */
+export function resolveLine(tally: Tally, now: number, theme: Theme): string {
+  const { done, total } = tally.sources;
+  return cropped([`reading ${done} of ${plural(total, 'source')}`, ...waiting(tally, now)].join('   '), theme);
+}
+
+/** The three counts that finished work folds into. */
+export function titles(tally: Tally, theme: Theme): readonly [blobs: string, manifests: string, tags: string] {
+  return [
+    cropped(blobsTitle(tally, theme), theme),
+    cropped(manifestsTitle(tally), theme),
+    cropped(tagsTitle(tally), theme),
+  ];
+}
+
+function blobsTitle(tally: Tally, theme: Theme): string {
+  const { mounted, copied, present, skipped } = tally.done;
+  const done = mounted + copied + present + skipped;
+  const parts = [
+    // One blob can go to several repositories, then more are done than were planned.
+    `blobs ${done} of ${Math.max(done, tally.blobs)}`,
+    ...(mounted > 0 ? [`mounted ${mounted}`] : []),
+    ...(copied > 0 ? [`copied ${copied} (${formatBytes(tally.bytesSent)})`] : []),
+    ...(present > 0 ? [`present ${present}`] : []),
+    ...(skipped > 0 ? [`skipped ${skipped}`] : []),
+  ];
+  const dot = symbols(theme).dot;
+  return parts.join(dot === ',' ? ', ' : ` ${dot} `);
+}
+
+function manifestsTitle(tally: Tally): string {
+  return `manifests ${tally.imagesDone.size} of ${tally.images.size}`;
+}
+
+function tagsTitle(tally: Tally): string {
+  const last = tally.tags.at(-1);
+  const told = last === undefined ? '' : `   ${untrusted(last.reference, 120)} ${last.action}`;
+  return `tags ${tally.tags.length}${told}`;
+}
+
+/** What is on its way: a row for each blob whose bytes are moving, and whom the run waits for. */
+export function runningLines(tally: Tally, now: number, theme: Theme): string[] {
+  const moving = movingBlobs(tally);
+  const rows = moving.slice(0, ROWS).map(([digest, blob]) => {
+    const speed = rate(blob, now);
+    return [
+      shortDigest(digest),
+      bar(blob),
+      `${formatBytes(blob.sent)} of ${formatBytes(blob.size)}`,
+      speed === undefined ? '' : `${formatBytes(speed)}/s`,
+      speed === undefined ? '' : formatClock((blob.size - blob.sent) / speed),
+      blob.why === undefined ? '' : untrusted(blob.why, 60),
+    ];
+  });
+  const hidden = moving.length - rows.length;
+  const rest = hidden > 0 ? [`and ${hidden} more`] : [];
+  const warning = tally.warnings.at(-1);
+  const warned = warning === undefined ? [] : [`warning: ${untrusted(warning, 300)}`];
+  const lines = [...tableLines(COLUMNS, rows, theme, ''), ...rest, ...waiting(tally, now), ...warned];
+  return lines.map((line) => cropped(line, theme));
+}
+
+/** One line for a log that stands for all that is on its way; nothing when nothing is. */
+export function beatLine(tally: Tally, now: number, theme: Theme): string | undefined {
+  if (tally.lists === 0) return tally.sources.total === 0 ? undefined : `  ${resolveLine(tally, now, theme)}`;
+  const moving = movingBlobs(tally).map(([, blob]) => blob);
+  const speed = sum(moving.map((blob) => rate(blob, now) ?? 0));
+  const copying =
+    moving.length === 0
+      ? []
+      : [
+          `copying ${moving.length} (${formatBytes(sum(moving.map((blob) => blob.sent)))} of ` +
+            `${formatBytes(sum(moving.map((blob) => blob.size)))}, ${formatBytes(speed)}/s)`,
+        ];
+  return `  ${[blobsTitle(tally, theme), ...copying, manifestsTitle(tally), ...waiting(tally, now)].join('   ')}`;
+}
+
+/** What a log tells of an event: sources and blobs are in the counts. */
+export function eventLine(event: PublishEvent, tally: Tally, theme: Theme): string | undefined {
+  switch (event.kind) {
+    case 'resolve.start':
+      return `reading ${plural(event.sources, 'source')} for ${untrusted(event.target, 300)}`;
+    case 'plan': {
+      const size = `${plural(event.images.length, 'manifest')}, ${plural(event.blobs, 'blob')}, ${formatBytes(event.bytes)}`;
+      return `plan ${untrusted(event.target, 300)}: ${size}`;
+    }
+    case 'manifest.done': {
+      const name = tally.images.get(event.digest) ?? 'manifest';
+      return `  ${name} ${event.digest} ${event.manifest} (${tally.imagesDone.size} of ${tally.images.size})`;
+    }
+    case 'tag.done':
+      return `tag ${untrusted(event.reference, 300)} ${event.action}: ${event.digest}`;
+    case 'warning':
+      return warningLine(event.text, theme);
+    default:
+      return undefined;
+  }
+}
+
+/** `--debug`: one request a line; the query, where upload states and signatures stand, is never shown. */
+export function trafficLine(event: TrafficEvent, theme: Theme): string {
+  if (event.kind === 'retry') {
+    const text = `retry ${event.host} in ${formatDuration(event.waitMilliseconds)}: ${event.reason}`;
+    return paint(theme, 'warn', untrusted(text));
+  }
+  const parts = [
+    event.method,
+    bareUrl(event.url),
+    event.status === undefined ? `failed (${event.failure ?? 'no answer'})` : String(event.status),
+    `${Math.round(event.milliseconds)} ms`,
+    `${event.bytesSent} B`,
+    ...(event.send > 1 ? [`try ${event.send}`] : []),
+  ];
+  return paint(theme, 'quiet', untrusted(parts.join(' '), 2000));
+}
+
+function movingBlobs(tally: Tally): (readonly [string, RunningBlob])[] {
+  return [...tally.running].filter(([, blob]) => blob.since !== undefined || blob.why !== undefined);
+}
+
+/** Mean of the current try in bytes a second; nothing in its first half second, when it says nothing. */
+function rate(blob: RunningBlob, now: number): number | undefined {
+  if (blob.since === undefined || blob.sent === 0 || now - blob.since < 500) return undefined;
+  return (blob.sent / (now - blob.since)) * 1000;
+}
+
+function bar({ sent, size }: RunningBlob): string {
+  const full = size === 0 ? BAR : Math.min(BAR, Math.floor((sent / size) * BAR));
+  return `[${'#'.repeat(full)}${'-'.repeat(BAR - full)}]`;
+}
+
+function waiting({ wait }: Tally, now: number): string[] {
+  if (wait === undefined || wait.until <= now) return [];
+  return [untrusted(`waiting ${formatDuration(wait.until - now)} for ${wait.host} (${wait.reason})`, 200)];
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

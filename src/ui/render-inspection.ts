@@ -1,0 +1,75 @@
+import type { InspectedChild, Inspection } from '../publish/findings.ts';
+import { formatBytes, plural } from './format.ts';
+import { digestCell, imageLabel, mediaTypeLabel } from './labels.ts';
+import { type Cell, type Column, tableLines } from './table.ts';
+import { untrusted } from './text.ts';
+import { page, paint, symbols, type Theme } from './theme.ts';
+
+/** `inspect --tree`: an index by its platforms, or one image by its blobs. */
+export function renderInspection(inspection: Inspection, theme: Theme): string {
+  const { reference, digest, mediaType, bytes, manifest, children = [] } = inspection;
+  const facts = [untrusted(reference), digest, mediaTypeLabel(mediaType), formatBytes(bytes.byteLength)];
+  const head = paint(theme, 'strong', facts.join('  '));
+  const rows = manifest.kind === 'index' ? indexRows(children) : children.flatMap(imageRows);
+  return page([head, ...tableLines(COLUMNS, branched(rows, theme), theme, '')], theme);
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: '' },
+  { title: '' },
+  { title: '', align: 'right' },
+  { title: '', drop: 2 },
+  { title: '', drop: 1 },
+  { title: '', shrink: true },
+];
+
+type Row = readonly [name: string, ...rest: Cell[]];
+
+function branched(rows: readonly Row[], theme: Theme): Row[] {
+  const { branch, last } = symbols(theme);
+  return rows.map(([name, ...rest], at) => [`${at === rows.length - 1 ? last : branch} ${name}`, ...rest]);
+}
+
+/** An attestation whose image is listed too is told on the image's line. */
+function indexRows(children: readonly InspectedChild[]): Row[] {
+  const listed = new Set(children.map((child) => child.digest));
+  const own = children.filter(
+    (child) => child.kind !== 'attestation' || child.subject === undefined || !listed.has(child.subject),
+  );
+  return own.map((child) => {
+    const about = children.filter(({ kind, subject }) => kind === 'attestation' && subject === child.digest).length;
+    return [
+      imageLabel(child),
+      digestCell(child.digest),
+      child.kind === 'index' ? '' : formatBytes(sizeOf(child)),
+      child.kind === 'index' ? '' : plural(child.layers.length, 'layer'),
+      about === 0 ? '' : `+ ${about === 1 ? 'attestation' : `${about} attestations`}`,
+      sharing(child, own),
+    ];
+  });
+}
+
+function imageRows(child: InspectedChild): Row[] {
+  const config = child.config === undefined ? [] : [{ ...child.config, name: 'config', foreign: false }];
+  const layers = child.layers.map((layer) => ({ ...layer, name: 'layer' }));
+  return [...config, ...layers].map(({ name, digest, size, foreign }) => [
+    name,
+    digestCell(digest),
+    formatBytes(size),
+    foreign ? 'foreign' : '',
+  ]);
+}
+
+function sizeOf(child: InspectedChild): number {
+  return child.layers.reduce((sum, { size }) => sum + size, child.config?.size ?? 0);
+}
+
+/** The first earlier image that has layers in common: that is where a client that pulls in order has them from. */
+function sharing(child: InspectedChild, siblings: readonly InspectedChild[]): string {
+  const mine = new Set(child.layers.map(({ digest }) => digest));
+  for (const sibling of siblings.slice(0, siblings.indexOf(child))) {
+    const common = new Set(sibling.layers.map(({ digest }) => digest).filter((digest) => mine.has(digest))).size;
+    if (common > 0) return `shares ${plural(common, 'layer')} with ${imageLabel(sibling)}`;
+  }
+  return '';
+}

@@ -1,0 +1,177 @@
+import type { PublishEvent } from '../publish/events.ts';
+import type {
+  BlobHow,
+  BlobOutcome,
+  ImageOutcome,
+  ListReport,
+  PublishReport,
+  TargetOutcome,
+} from '../publish/report.ts';
+import { formatBytes, formatDuration, plural } from './format.ts';
+import { digestCell, imageLabel } from './labels.ts';
+import { type Column, tableLines } from './table.ts';
+import { untrusted } from './text.ts';
+import { flow, page, paint, type Style, type Theme } from './theme.ts';
+
+/** The plan as `publish` announces it. */
+export type PlanEvent = Extract<PublishEvent, { kind: 'plan' }>;
+
+const PLAN_COLUMNS: readonly Column[] = [
+  { title: 'PLATFORM' },
+  { title: 'SOURCE', shrink: true },
+  { title: 'DIGEST', drop: 1 },
+  { title: 'BLOBS', align: 'right', drop: 2 },
+  { title: 'SIZE', align: 'right' },
+];
+
+/** What a run is about to do, for stderr; how a mount will be answered is known only by asking. */
+export function renderPlan(plan: PlanEvent, theme: Theme): string {
+  const rows = plan.images.map((image) => [
+    imageLabel(image),
+    withoutDigest(image.source),
+    digestCell(image.digest),
+    String(image.blobs),
+    formatBytes(image.bytes),
+  ]);
+  const size = `${plural(plan.images.length, 'manifest')}, ${plural(plan.blobs, 'blob')}, ${formatBytes(plan.bytes)}`;
+  const head = `${paint(theme, 'strong', 'plan')} ${untrusted(plan.target)}   ${size}`;
+  return page([head, ...tableLines(PLAN_COLUMNS, rows, theme)], theme);
+}
+
+const COUNTS: readonly BlobHow[] = ['mounted', 'copied', 'present', 'skipped'];
+
+const IMAGE_COLUMNS: readonly Column[] = [
+  { title: 'PLATFORM' },
+  { title: 'DIGEST', drop: 1 },
+  { title: 'SIZE', align: 'right' },
+  { title: 'BLOBS', align: 'right', drop: 3 },
+  ...COUNTS.map((how) => ({ title: how.toUpperCase(), align: 'right' as const, drop: 2 })),
+  { title: 'HOW', shrink: true },
+];
+
+const LIST_COLUMNS: readonly Column[] = [
+  { title: 'RESULT' },
+  { title: 'REFERENCE', shrink: true },
+  { title: 'DIGEST', drop: 1 },
+  { title: 'PLATFORMS', align: 'right', drop: 3 },
+  ...COUNTS.map((how) => ({ title: how.toUpperCase(), align: 'right' as const, drop: 2 })),
+];
+
+/** What a run did, for stderr: one list with its platforms, or a line for each of several lists. */
+export function renderSummary(report: PublishReport, theme: Theme): string {
+  const [only, ...more] = report.lists;
+  const lines = only !== undefined && more.length === 0 ? oneList(only, report, theme) : manyLists(report, theme);
+  const end = report.dryRun ? ['dry run: nothing was mounted, sent or written'] : flow(totals(report), theme, '  ');
+  return page([...lines, ...end], theme);
+}
+
+function oneList(list: ListReport, report: PublishReport, theme: Theme): string[] {
+  const [first, ...others] = list.targets;
+  if (first === undefined) return [];
+  const images = plural(list.images.filter((image) => image.kind === 'image').length, 'platform');
+  const time = report.dryRun ? '' : ` in ${formatDuration(report.totals.seconds * 1000)}`;
+  const head = `${verb(first, report, theme)} ${pinned(first)}   ${images}${time}`;
+  const rows = list.images.map((image) => [
+    imageLabel(image),
+    digestCell(image.digest),
+    imageSize(image),
+    blank(outcomes(image).length),
+    ...COUNTS.map((how) => blank(count(outcomes(image), how))),
+    howOf(image),
+  ]);
+  const tags = others.map((target) => `  ${verb(target, report, theme)} ${untrusted(target.reference)}`);
+  // The plan of a dry run has told the images already.
+  return [head, ...(report.dryRun ? [] : tableLines(IMAGE_COLUMNS, rows, theme)), ...tags];
+}
+
+function manyLists(report: PublishReport, theme: Theme): string[] {
+  const rows = report.lists.flatMap((list) => {
+    const blobs = distinct(list.images.flatMap((image) => image.placed));
+    return list.targets.map((target, at) => [
+      { text: word(target, report), style: STYLES[target.action] },
+      target.reference,
+      digestCell(target.digest),
+      blank(list.images.filter((image) => image.kind === 'image').length),
+      // Tags of one list share its blobs; counted once, the columns add up to the totals.
+      ...COUNTS.map((how) => (at === 0 ? blank(count(blobs, how)) : '')),
+    ]);
+  });
+  const time = report.dryRun ? '' : ` in ${formatDuration(report.totals.seconds * 1000)}`;
+  return [`${plural(report.lists.length, 'list')}${time}`, ...tableLines(LIST_COLUMNS, rows, theme)];
+}
+
+function totals({ totals: { blobs, bytesSent, bytesSaved, requests, retries } }: PublishReport): string[] {
+  const saved = bytesSaved > 0 ? [`${formatBytes(bytesSaved)} not sent`] : [];
+  const copied = blobs.copied > 0 ? [`copied ${blobs.copied} (${formatBytes(bytesSent)})`] : [];
+  const counts = (['mounted', 'present', 'skipped'] as const).filter((how) => blobs[how] > 0);
+  return [
+    ...copied,
+    ...counts.map((how) => `${how} ${blobs[how]}`),
+    ...saved,
+    plural(requests, 'request'),
+    ...(retries > 0 ? [retries === 1 ? '1 retry' : `${retries} retries`] : []),
+  ];
+}
+
+const STYLES: Record<TargetOutcome['action'], Style> = {
+  created: 'good',
+  updated: 'good',
+  unchanged: 'quiet',
+  failed: 'bad',
+};
+
+/** `created` of a dry run is what it would be. */
+function word(target: TargetOutcome, report: PublishReport): string {
+  const would = { created: 'would create', updated: 'would update', unchanged: 'unchanged', failed: 'would fail' };
+  return report.dryRun ? would[target.action] : target.action;
+}
+
+function verb(target: TargetOutcome, report: PublishReport, theme: Theme): string {
+  return paint(theme, STYLES[target.action], word(target, report));
+}
+
+function pinned(target: TargetOutcome): string {
+  return `${untrusted(target.reference)}@${target.digest}`;
+}
+
+function withoutDigest(reference: string): string {
+  const at = reference.indexOf('@');
+  return at < 0 ? reference : reference.slice(0, at);
+}
+
+function outcomes(image: ImageOutcome): readonly BlobOutcome[] {
+  return image.placed.flatMap((place) => place.blobs);
+}
+
+/** Blobs of a list; one that images share counts once in a repository. */
+function distinct(placed: ImageOutcome['placed']): readonly BlobOutcome[] {
+  const blobs = placed.flatMap(({ repository, blobs }) =>
+    blobs.map((blob) => [`${repository} ${blob.digest}`, blob] as const),
+  );
+  return [...new Map(blobs).values()];
+}
+
+function count(blobs: readonly BlobOutcome[], how: BlobHow): number {
+  return blobs.filter((blob) => blob.how === how).length;
+}
+
+function blank(value: number): string {
+  return value === 0 ? '' : String(value);
+}
+
+/** Sum of the blobs of an image; nothing when none was looked at, as for a child that was there before. */
+export function imageSize(image: ImageOutcome): string {
+  const sizes = new Map(outcomes(image).map((blob) => [blob.digest, blob.size]));
+  return sizes.size === 0 ? '' : formatBytes([...sizes.values()].reduce((sum, size) => sum + size, 0));
+}
+
+/** In a word how an image came there, with what the registry answered where bytes had to be sent. */
+export function howOf(image: ImageOutcome): string {
+  const blobs = outcomes(image);
+  if (blobs.length === 0) return [...new Set(image.placed.map((place) => place.manifest))].join(', ');
+  const reasons = [...new Set(blobs.flatMap((blob) => (blob.why === undefined ? [] : [blob.why])))];
+  const ways = COUNTS.filter((how) => count(blobs, how) > 0);
+  return ways
+    .map((how) => (how === 'copied' && reasons.length > 0 ? `copied (${reasons.join('; ')})` : how))
+    .join(', ');
+}

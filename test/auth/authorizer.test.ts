@@ -1,0 +1,679 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createAuthorizer } from '../../src/auth/authorizer.ts';
+import type { CredentialSource } from '../../src/auth/credentials.ts';
+import type { Authorizer, Scope } from '../../src/auth/scope.ts';
+import { PublishError } from '../../src/errors.ts';
+import { createLimiter } from '../../src/http/limiter.ts';
+import type { HttpRequest } from '../../src/http/message.ts';
+import { type Credential, Secret } from '../../src/http/origin.ts';
+import {
+  type Client,
+  client,
+  closeAll,
+  failure,
+  jumpingClock,
+  type RunningServer,
+  type Seen,
+  serve,
+  textOf,
+} from '../http/fixture.ts';
+
+afterEach(closeAll);
+
+const LOGIN: Credential = { kind: 'basic', username: 'u', password: new Secret('p') };
+const BASIC = `Basic ${Buffer.from('u:p').toString('base64')}`;
+const IDENTITY: Credential = { kind: 'identity-token', token: new Secret('REFRESH') };
+const NONE: Credential = { kind: 'none' };
+const PULL: readonly Scope[] = [{ repository: 'a/b', actions: 'pull' }];
+const MOUNT: readonly Scope[] = [
+  { repository: 't/x', actions: 'pull,push' },
+  { repository: 's/x', actions: 'pull' },
+];
+
+type Setup = {
+  readonly credential?: Credential;
+  readonly lookup?: CredentialSource['lookup'];
+  /** What the registry answers; by default 200 with the right token, else a challenge. */
+  readonly registry?: (request: IncomingMessage, response: ServerResponse, seen: Seen, challenge: string) => void;
+  readonly token?: (request: IncomingMessage, response: ServerResponse, seen: Seen, count: number) => void;
+};
+
+type World = {
+  readonly registry: RunningServer;
+  readonly tokens: RunningServer;
+  readonly transport: Client;
+  readonly authorizer: Authorizer;
+  ask(scopes?: readonly Scope[], rest?: Partial<HttpRequest>): ReturnType<Authorizer['send']>;
+};
+
+async function world(setup: Setup = {}): Promise<World> {
+  let count = 0;
+  const tokens = await serve((request, response, seen) => {
+    count += 1;
+    if (setup.token !== undefined) setup.token(request, response, seen, count);
+    else response.end(JSON.stringify({ token: `t${count}`, expires_in: 300 }));
+  });
+  const challenge = `Bearer realm="http://${tokens.host}/token",service="r.test",scope="repository:user/image:pull"`;
+  const registry = await serve((request, response, seen) => {
+    if (setup.registry !== undefined) setup.registry(request, response, seen, challenge);
+    else if (/^Bearer t\d+$/.test(request.headers.authorization ?? '')) response.end('ok');
+    else response.writeHead(401, { 'www-authenticate': challenge }).end('{"errors":[{"code":"UNAUTHORIZED"}]}');
+  });
+  const transport = client({ retries: 1 });
+  const lookup = setup.lookup ?? (() => Promise.resolve(setup.credential ?? NONE));
+  const authorizer = createAuthorizer({ transport, credentials: { lookup }, clock: transport.clock });
+  return {
+    registry,
+    tokens,
+    transport,
+    authorizer,
+    ask: (scopes = PULL, rest = {}) =>
+      authorizer.send(
+        {
+          method: 'GET',
+          url: new URL('/v2/a/b/manifests/1', transport.baseUrl(registry.host)),
+          signal: AbortSignal.timeout(10_000),
+          ...rest,
+        },
+        registry.host,
+        scopes,
+      ),
+  };
+}
+
+const query = (seen: Seen | undefined) => new URL(seen?.url ?? '', 'http://x').searchParams;
+const proofs = (server: RunningServer) => server.requests.map(({ headers }) => headers.authorization);
+
+describe('Bearer', () => {
+  it('asks the token server without a login for exactly our scopes, one parameter each, the target first', async () => {
+    const { ask, tokens, registry } = await world();
+    expect(await textOf(await ask(MOUNT))).toBe('ok');
+    expect(tokens.requests).toHaveLength(1);
+    const [seen] = tokens.requests;
+    expect(seen?.method).toBe('GET');
+    expect(seen?.headers.authorization).toBeUndefined();
+    expect(query(seen).getAll('scope')).toEqual(['repository:t/x:pull,push', 'repository:s/x:pull']);
+    expect(query(seen).get('service')).toBe('r.test');
+    expect(proofs(registry)).toEqual([undefined, 'Bearer t1']);
+  });
+
+  it('shows the login to the token server only', async () => {
+    const { ask, tokens, registry } = await world({ credential: LOGIN });
+    await (await ask()).discard();
+    expect(proofs(tokens)).toEqual([BASIC]);
+    expect(proofs(registry)).toEqual([undefined, 'Bearer t1']);
+  });
+
+  it('keeps the realm’s own query', async () => {
+    const { ask, tokens } = await world({
+      registry: (request, response, _seen, challenge) => {
+        if (request.headers.authorization !== undefined) response.end('ok');
+        else response.writeHead(401, { 'www-authenticate': challenge.replace('/token', '/token?a=b') }).end();
+      },
+    });
+    await (await ask()).discard();
+    expect(query(tokens.requests[0]).get('a')).toBe('b');
+    expect(query(tokens.requests[0]).get('scope')).toBe('repository:a/b:pull');
+  });
+
+  it('AUT-06: exchanges an identity token by POST, with the scopes in one field', async () => {
+    const { ask, tokens } = await world({
+      credential: IDENTITY,
+      token: (_request, response) => response.end('{"access_token":"t1","refresh_token":"new"}'),
+    });
+    await (await ask(MOUNT)).discard();
+    expect(tokens.requests).toHaveLength(1);
+    const [seen] = tokens.requests;
+    expect(seen?.method).toBe('POST');
+    expect(seen?.headers['content-type']).toBe('application/x-www-form-urlencoded');
+    expect(seen?.headers.authorization).toBeUndefined();
+    expect(Object.fromEntries(new URLSearchParams(seen?.body.toString()))).toEqual({
+      grant_type: 'refresh_token',
+      client_id: 'manifest-publish',
+      service: 'r.test',
+      scope: 'repository:t/x:pull,push repository:s/x:pull',
+      refresh_token: 'REFRESH',
+    });
+  });
+
+  it.each([400, 401, 404, 405])('turns to GET when a POST is answered with %i', async (status) => {
+    const { ask, tokens } = await world({
+      credential: IDENTITY,
+      token: (request, response) => {
+        if (request.method === 'POST') response.writeHead(status).end();
+        else response.end('{"token":"t1"}');
+      },
+    });
+    expect((await ask()).status).toBe(200);
+    expect(tokens.requests.map(({ method }) => method)).toEqual(['POST', 'GET']);
+  });
+
+  it('tells what the token server had to say of the identity token, when neither form helps', async () => {
+    const { ask } = await world({
+      credential: IDENTITY,
+      token: (request, response) => {
+        const body = request.method === 'POST' ? '{"error":"invalid_grant","error_description":"token expired"}' : 'no';
+        response.writeHead(401, { 'content-type': 'text/plain' }).end(body);
+      },
+    });
+    const error = await failure(ask());
+    expect(error).toMatchObject({ code: 'UNAUTHORIZED', exitCode: 3 });
+    expect(error.message).toContain('token expired');
+    expect(error.message).not.toContain('REFRESH');
+  });
+
+  it('uses a token again, and tokens of other scopes not', async () => {
+    const { ask, tokens, registry } = await world();
+    for (let count = 0; count < 3; count += 1) await (await ask(PULL)).discard();
+    expect(tokens.requests).toHaveLength(1);
+    await (await ask(MOUNT)).discard();
+    expect(proofs(registry)).toEqual([undefined, 'Bearer t1', 'Bearer t1', 'Bearer t1', 'Bearer t2']);
+  });
+
+  it('asks once for many who want the same token at the same time', async () => {
+    const { ask, tokens, registry } = await world();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => ask()));
+    for (const answer of answers) expect(await textOf(answer)).toBe('ok');
+    expect(tokens.requests).toHaveLength(1);
+    expect(registry.requests.length).toBeLessThanOrEqual(40);
+  });
+
+  it('does not let one who gives up spoil it for the others', async () => {
+    const waiting: ServerResponse[] = [];
+    const { ask, tokens } = await world({ token: (_request, response) => waiting.push(response) });
+    const stop = new AbortController();
+    const given = ask(PULL, { signal: stop.signal });
+    const kept = ask(PULL);
+    await expect.poll(() => waiting.length).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    stop.abort(new Error('stop'));
+    await expect(given).rejects.toThrow('stop');
+    waiting[0]?.end('{"token":"t1"}');
+    expect(await textOf(await kept)).toBe('ok');
+    expect(tokens.requests).toHaveLength(1);
+  });
+
+  it('gives a token request up when nobody waits for it any more', async () => {
+    const { ask, tokens } = await world({ token: () => undefined });
+    const stop = new AbortController();
+    const given = ask(PULL, { signal: stop.signal });
+    await expect.poll(() => tokens.requests.length).toBe(1);
+    stop.abort(new Error('stop'));
+    await expect(given).rejects.toThrow('stop');
+    await expect.poll(() => tokens.open()).toBe(0);
+  });
+
+  it.each([
+    ['80 % of the life it was given', { token: 't1', expires_in: 100 }, 79_000, 81_000],
+    ['48 s when it was given none', { token: 't1' }, 47_000, 49_000],
+    ['48 s when it was given nonsense', { token: 't1', expires_in: -1 }, 47_000, 49_000],
+    ['a life of five seconds, too', { access_token: 't1', expires_in: 5 }, 3500, 4500],
+  ])('renews a token after %s', async (_what, answer, before, after) => {
+    const { ask, tokens, transport } = await world({
+      token: (_request, response) => response.end(JSON.stringify(answer)),
+    });
+    await (await ask()).discard();
+    transport.clock.advance(before);
+    await (await ask()).discard();
+    expect(tokens.requests).toHaveLength(1);
+    transport.clock.advance(after - before);
+    await (await ask()).discard();
+    expect(tokens.requests).toHaveLength(2);
+  });
+
+  it('renews a token that is turned down, once for a request', async () => {
+    let valid = 'Bearer t1';
+    const { ask, tokens, registry } = await world({
+      registry: (request, response, _seen, challenge) => {
+        if (request.headers.authorization === valid) response.end('ok');
+        else response.writeHead(401, { 'www-authenticate': `${challenge},error="invalid_token"` }).end();
+      },
+    });
+    await (await ask()).discard();
+    valid = 'Bearer t2';
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    for (const answer of answers) expect(await textOf(answer)).toBe('ok');
+    expect(tokens.requests).toHaveLength(2);
+    valid = 'never';
+    const refused = await ask();
+    expect(refused.status).toBe(401);
+    await refused.discard();
+    expect(tokens.requests).toHaveLength(3);
+    expect(proofs(registry).at(-1)).toBe('Bearer t3');
+  });
+
+  it('renews a token that is too narrow once, and not for every request that follows', async () => {
+    const { ask, tokens } = await world({
+      registry: (_request, response, _seen, challenge) => {
+        response.writeHead(401, { 'www-authenticate': `${challenge},error="insufficient_scope"` }).end();
+      },
+    });
+    for (let count = 0; count < 5; count += 1) {
+      const response = await ask();
+      expect(response.status).toBe(401);
+      await response.discard();
+    }
+    expect(tokens.requests).toHaveLength(2);
+  });
+
+  it.each(['Basic realm="harbor"', ''])('takes %j after a token for its last word', async (header) => {
+    const { ask, tokens, registry } = await world({
+      credential: LOGIN,
+      registry: (request, response, _seen, challenge) => {
+        if (request.headers.authorization === undefined)
+          response.writeHead(401, { 'www-authenticate': challenge }).end();
+        else response.writeHead(401, header === '' ? {} : { 'www-authenticate': header }).end();
+      },
+    });
+    for (let count = 0; count < 3; count += 1) {
+      const response = await ask();
+      expect(response.status).toBe(401);
+      await response.discard();
+    }
+    expect(tokens.requests).toHaveLength(1);
+    expect(proofs(registry)).toEqual([undefined, 'Bearer t1', 'Bearer t1', 'Bearer t1']);
+  });
+
+  it('does not send a stream again: its 401 is returned, and the token is renewed', async () => {
+    const { ask, tokens, registry } = await world();
+    const body = { stream: Readable.from([Buffer.from('abc')]), length: 3 };
+    const response = await ask(PULL, { method: 'PUT', body });
+    expect(response.status).toBe(401);
+    expect(await textOf(response)).toContain('UNAUTHORIZED');
+    expect(registry.requests).toHaveLength(1);
+    expect(tokens.requests).toHaveLength(1);
+    await (await ask()).discard();
+    expect(proofs(registry)).toEqual([undefined, 'Bearer t1']);
+  });
+
+  it('needs no place for its token request, which the one who waits for it may hold', async () => {
+    const registry = await serve((request, response) => {
+      if (request.url?.startsWith('/token')) response.end('{"token":"t1"}');
+      else if (request.headers.authorization === 'Bearer t1') response.end('ok');
+      else response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${registry.host}/token"` }).end();
+    });
+    const clock = jumpingClock();
+    const limiter = createLimiter({ clock, requests: 2 });
+    const transport = client({ clock, limiter });
+    const credentials = { lookup: async () => NONE };
+    const authorizer = createAuthorizer({ transport, credentials, clock });
+    const signal = AbortSignal.timeout(2000);
+    const url = new URL('/v2/', transport.baseUrl(registry.host));
+    const places = await Promise.all([limiter.take(registry.host, signal), limiter.take(registry.host, signal)]);
+    const answers = places.map((place) => authorizer.send({ method: 'GET', url, place, signal }, registry.host, PULL));
+    for (const answer of await Promise.all(answers)) expect(await textOf(answer)).toBe('ok');
+  });
+});
+
+describe('a token server that gives none', () => {
+  it('401: says that no login was found, for what, and how to log in', async () => {
+    const { ask, registry } = await world({
+      token: (_request, response) => response.writeHead(401).end('{"details":"incorrect username or password"}'),
+    });
+    const error = await failure(ask(MOUNT));
+    expect(error).toMatchObject({ code: 'UNAUTHORIZED', exitCode: 3, status: 401, repository: 't/x' });
+    expect(error.message).toContain('incorrect username or password');
+    expect(error.message).toContain('repository:t/x:pull,push');
+    expect(error.message).toContain(`no login was found for ${registry.host}/t/x`);
+    expect(error.hint).toContain(`docker login ${registry.host}`);
+  });
+
+  it('401: says that the login was not enough', async () => {
+    const { ask } = await world({ credential: LOGIN, token: (_request, response) => response.writeHead(401).end() });
+    expect((await failure(ask())).message).toContain('the login found for');
+  });
+
+  it('403: denied', async () => {
+    const body = '{"errors":[{"code":"DENIED","message":"requested access to the resource is denied"}]}';
+    const { ask } = await world({ token: (_request, response) => response.writeHead(403).end(body) });
+    const error = await failure(ask());
+    expect(error).toMatchObject({ code: 'DENIED', exitCode: 3, status: 403 });
+    expect(error.message).toContain('DENIED');
+  });
+
+  it.each([400, 404])('%i: not authorized', async (status) => {
+    const { ask } = await world({ token: (_request, response) => response.writeHead(status).end() });
+    expect(await failure(ask())).toMatchObject({ code: 'UNAUTHORIZED', status });
+  });
+
+  it('429: a limit, after retries', async () => {
+    const { ask } = await world({ token: (_request, response) => response.writeHead(429).end('slow down') });
+    const error = await failure(ask());
+    expect(error).toMatchObject({ code: 'RATE_LIMITED', exitCode: 5, status: 429 });
+    expect(error.message).toContain('slow down');
+  });
+
+  it('503: a failure of the registry, after retries', async () => {
+    const { ask, tokens } = await world({ token: (_request, response) => response.writeHead(503).end() });
+    expect(await failure(ask())).toMatchObject({ code: 'REGISTRY_FAILED', exitCode: 5, status: 503 });
+    expect(tokens.requests).toHaveLength(2);
+  });
+
+  it.each(['<html>secret</html>', '{}', '{"token":""}', '{"token":7}', '[]', '', '{"token":"a b"}', '{"token":"ä"}'])(
+    '200 with %j: a failure, and what came is not repeated',
+    async (body) => {
+      const { ask } = await world({ token: (_request, response) => response.end(body) });
+      const error = await failure(ask());
+      expect(error).toMatchObject({ code: 'REGISTRY_FAILED', exitCode: 5 });
+      expect(error.message).not.toContain('secret');
+    },
+  );
+
+  it('200 with more than 1 MiB: stopped', async () => {
+    const { ask } = await world({ token: (_request, response) => response.end(Buffer.alloc(1024 * 1024 + 1)) });
+    expect((await failure(ask())).exitCode).toBe(6);
+  });
+
+  it('leaves the connection to the registry usable', async () => {
+    const { ask, registry, tokens } = await world({
+      token: (_request, response, _seen, count) =>
+        count === 1 ? response.writeHead(403).end() : response.end('{"token":"t1"}'),
+    });
+    await failure(ask());
+    await (await ask()).discard();
+    expect(tokens.requests).toHaveLength(2);
+    expect(registry.connections()).toBe(1);
+  });
+});
+
+describe('realms', () => {
+  it.each([
+    ['a metadata service', 'http://169.254.169.254/token'],
+    ['another protocol', 'file:///etc/passwd'],
+    ['one with a user', 'http://user:pass@127.0.0.1/'],
+  ])('are not asked when they are %s', async (_name, realm) => {
+    const { ask } = await world({
+      credential: LOGIN,
+      registry: (_request, response) =>
+        response.writeHead(401, { 'www-authenticate': `Bearer realm="${realm}"` }).end(),
+    });
+    expect(await failure(ask())).toMatchObject({ code: 'ORIGIN_REFUSED', exitCode: 7 });
+  });
+
+  it('must be addresses', async () => {
+    const { ask } = await world({
+      registry: (_request, response) => response.writeHead(401, { 'www-authenticate': 'Bearer realm="token"' }).end(),
+    });
+    expect(await failure(ask())).toMatchObject({ code: 'REGISTRY_FAILED' });
+  });
+});
+
+describe('Basic', () => {
+  const basicOnly: Setup['registry'] = (request, response) => {
+    if (request.headers.authorization === BASIC) response.end('ok');
+    else response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end('no');
+  };
+
+  it('shows the login after the first 401, and from then on at once', async () => {
+    const { ask, registry } = await world({ credential: LOGIN, registry: basicOnly });
+    for (let count = 0; count < 3; count += 1) expect(await textOf(await ask())).toBe('ok');
+    expect(proofs(registry)).toEqual([undefined, BASIC, BASIC, BASIC]);
+  });
+
+  it('is never sent unasked', async () => {
+    const { ask, registry } = await world({ credential: LOGIN, registry: (_request, response) => response.end('ok') });
+    for (let count = 0; count < 3; count += 1) await (await ask()).discard();
+    expect(proofs(registry)).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('returns the 401 of a wrong login, without asking twice', async () => {
+    const wrong: Credential = { kind: 'basic', username: 'u', password: new Secret('wrong') };
+    const { ask, registry } = await world({ credential: wrong, registry: basicOnly });
+    for (let count = 0; count < 2; count += 1) {
+      const response = await ask();
+      expect(response.status).toBe(401);
+      expect(await textOf(response)).toBe('no');
+    }
+    expect(registry.requests).toHaveLength(3);
+  });
+
+  it.each([NONE, IDENTITY])('returns the 401 when there is no password: $kind', async (credential) => {
+    const { ask, registry } = await world({ credential, registry: basicOnly });
+    const response = await ask();
+    expect(response.status).toBe(401);
+    await response.discard();
+    expect(proofs(registry)).toEqual([undefined]);
+  });
+
+  it('comes after Bearer where both are offered', async () => {
+    const { ask, registry } = await world({
+      credential: LOGIN,
+      registry: (request, response, _seen, challenge) => {
+        if (request.headers.authorization?.startsWith('Bearer')) response.end('ok');
+        else response.writeHead(401, ['WWW-Authenticate', 'Basic realm="r"', 'WWW-Authenticate', challenge]).end();
+      },
+    });
+    await (await ask()).discard();
+    expect(proofs(registry)).toEqual([undefined, 'Bearer t1']);
+  });
+});
+
+describe('other answers of 401', () => {
+  it('names schemes that are not supported', async () => {
+    const { ask } = await world({
+      credential: LOGIN,
+      registry: (_request, response) => response.writeHead(401, { 'www-authenticate': 'Negotiate, NTLM' }).end(),
+    });
+    const error = await failure(ask());
+    expect(error).toMatchObject({ code: 'UNAUTHORIZED', exitCode: 3 });
+    expect(error.message).toContain('negotiate or ntlm');
+  });
+
+  it.each([{}, { 'www-authenticate': '' }, { 'www-authenticate': 'Bearer service="x"' }])(
+    'returns one that asks for nothing that can be answered: %j',
+    async (headers) => {
+      const { ask, registry } = await world({
+        credential: LOGIN,
+        registry: (_request, response) => response.writeHead(401, headers).end(),
+      });
+      const outcome = await ask().then(
+        (response) => response.discard().then(() => response.status),
+        (error) => error.code,
+      );
+      expect([401, 'UNAUTHORIZED']).toContain(outcome);
+      expect(registry.requests).toHaveLength(1);
+    },
+  );
+});
+
+describe('the first request', () => {
+  it('goes alone where there is a login, until its status is known', async () => {
+    let release = (): void => undefined;
+    const { ask, registry } = await world({
+      credential: LOGIN,
+      registry: (request, response) => {
+        if (request.headers.authorization === BASIC) response.end('ok');
+        else release = () => response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end();
+      },
+    });
+    const all = Array.from({ length: 9 }, () => ask());
+    await expect.poll(() => registry.requests.length).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(registry.requests).toHaveLength(1);
+    release();
+    for (const answer of await Promise.all(all)) expect(await textOf(answer)).toBe('ok');
+    expect(proofs(registry)).toEqual([undefined, ...Array(9).fill(BASIC)]);
+  });
+
+  it('goes with all others where there is none', async () => {
+    const waiting: ServerResponse[] = [];
+    const { ask } = await world({ registry: (_request, response) => waiting.push(response) });
+    const all = Array.from({ length: 9 }, () => ask());
+    await expect.poll(() => waiting.length).toBe(9);
+    for (const response of waiting) response.end('ok');
+    for (const answer of await Promise.all(all)) await answer.discard();
+  });
+
+  it('is followed by the next in line when it fails', async () => {
+    let count = 0;
+    const { ask, registry } = await world({
+      credential: LOGIN,
+      registry: (request, response) => {
+        count += 1;
+        if (count <= 2) request.socket.destroy();
+        else if (request.headers.authorization === BASIC) response.end('ok');
+        else response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end();
+      },
+    });
+    const [first, second] = await Promise.allSettled([ask(PULL, { retries: 0 }), ask(PULL, { retries: 1 })]);
+    expect(first.status).toBe('rejected');
+    expect(second.status).toBe('fulfilled');
+    if (second.status === 'fulfilled') await second.value.discard();
+    expect(registry.requests.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('may be given up by one that waits for it', async () => {
+    const { ask, registry } = await world({ credential: LOGIN, registry: () => undefined });
+    const stop = new AbortController();
+    const first = ask(PULL, { signal: stop.signal });
+    await expect.poll(() => registry.requests.length).toBe(1);
+    const second = ask(PULL, { signal: AbortSignal.abort(new Error('stop two')) });
+    await expect(second).rejects.toThrow('stop two');
+    stop.abort(new Error('stop one'));
+    await expect(first).rejects.toThrow('stop one');
+  });
+});
+
+describe('announced scopes', () => {
+  it('are fetched side by side as soon as tokens are known to be wanted', async () => {
+    const waiting: ServerResponse[] = [];
+    const { ask, authorizer, registry, tokens } = await world({
+      token: (_request, response) => waiting.push(response),
+    });
+    const sets = ['a', 'b', 'c'].map((repository) => [{ repository, actions: 'pull' as const }]);
+    authorizer.announce(registry.host, sets);
+    expect(tokens.requests).toHaveLength(0);
+    const first = ask(sets[0]);
+    await expect.poll(() => waiting.length).toBe(3);
+    for (const [index, response] of waiting.entries()) response.end(JSON.stringify({ token: `t${index}` }));
+    await (await first).discard();
+    for (const set of sets) await (await ask(set)).discard();
+    expect(tokens.requests).toHaveLength(3);
+    authorizer.announce(registry.host, [[{ repository: 'd', actions: 'pull' }]]);
+    await expect.poll(() => tokens.requests.length).toBe(4);
+    waiting.at(-1)?.end('{"token":"t9"}');
+  });
+
+  it('never fail', async () => {
+    const { ask, authorizer, registry, tokens } = await world({
+      token: (request, response, _seen, count) => {
+        if (request.url?.includes('bad') === true) response.writeHead(403).end();
+        else response.end(JSON.stringify({ token: `t${count}` }));
+      },
+    });
+    authorizer.announce(registry.host, [[{ repository: 'bad', actions: 'pull' }]]);
+    await (await ask()).discard();
+    await expect.poll(() => tokens.requests.length).toBe(2);
+    expect((await failure(ask([{ repository: 'bad', actions: 'pull' }]))).code).toBe('DENIED');
+  });
+});
+
+describe('where Authorization goes', () => {
+  it('is stopped by logins that cannot be read', async () => {
+    const { ask, registry } = await world({
+      lookup: () => Promise.reject(new PublishError('CREDENTIALS_FAILED', 'cannot read', 'Mend it.')),
+    });
+    expect(await failure(ask())).toMatchObject({ code: 'CREDENTIALS_FAILED', exitCode: 3 });
+    expect(registry.requests).toHaveLength(0);
+  });
+
+  it('never to a URL of another host, even one that nobody named', async () => {
+    const other = await serve((_request, response) => response.end('ok'));
+    const { ask } = await world({
+      credential: LOGIN,
+      registry: (request, response) => {
+        if (request.headers.authorization === BASIC) response.end('ok');
+        else response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end();
+      },
+    });
+    await (await ask()).discard();
+    await (await ask(PULL, { url: new URL(`http://localhost:${other.port}/`) })).discard();
+    expect(proofs(other)).toEqual([undefined]);
+  });
+
+  it('never to another origin, though the registry named it and it asks for a login', async () => {
+    const other = await serve((_request, response) =>
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end(),
+    );
+    const { ask, registry } = await world({
+      credential: LOGIN,
+      registry: (request, response) => {
+        if (request.headers.authorization === BASIC) response.end('ok');
+        else response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end();
+      },
+    });
+    await (await ask()).discard();
+    const response = await ask(PULL, {
+      method: 'PUT',
+      url: new URL(`http://${other.host}/upload`),
+      namedBy: registry.host,
+    });
+    expect(response.status).toBe(401);
+    await response.discard();
+    expect(proofs(other)).toEqual([undefined]);
+  });
+
+  it('never behind a redirect, whose 401 is no question to this registry’s login', async () => {
+    const other = await serve((_request, response) => {
+      response.writeHead(401, { 'www-authenticate': 'Bearer realm="http://127.0.0.1:1/steal"' }).end();
+    });
+    const { ask, tokens } = await world({
+      credential: LOGIN,
+      registry: (_request, response) => response.writeHead(307, { location: `http://${other.host}/blob` }).end(),
+    });
+    const response = await ask();
+    expect(response.status).toBe(401);
+    await response.discard();
+    expect(proofs(other)).toEqual([undefined]);
+    expect(tokens.requests).toHaveLength(0);
+  });
+
+  it('takes the login of the repository that is asked for first', async () => {
+    const { ask, tokens } = await world({
+      lookup: async (_host, repository) => ({ kind: 'basic', username: repository, password: new Secret('p') }),
+    });
+    await (await ask(MOUNT)).discard();
+    await (await ask(PULL)).discard();
+    const users = proofs(tokens).map((proof) => Buffer.from(proof?.slice(6) ?? '', 'base64').toString());
+    expect(users).toEqual(['t/x:p', 'a/b:p']);
+  });
+
+  it('serves no token of one login to another', async () => {
+    const one: Credential = { kind: 'basic', username: 'one', password: new Secret('p') };
+    const two: Credential = { kind: 'basic', username: 'two', password: new Secret('p') };
+    let current = one;
+    const { ask, tokens } = await world({ lookup: async () => current });
+    await (await ask()).discard();
+    current = two;
+    await (await ask()).discard();
+    expect(tokens.requests).toHaveLength(2);
+  });
+});
+
+describe('advice', () => {
+  it('AUT-11: shows the full name, and that a registry may have been left out', async () => {
+    const { authorizer } = await world();
+    expect(await authorizer.advise('docker.io', 'acme/app')).toEqual({
+      login: 'no login was found for docker.io/acme/app',
+      hint: 'Log in: docker login; or write the registry in front if another was meant: HOST/acme/app.',
+    });
+    expect(await authorizer.advise('r.test', 'acme/app')).toEqual({
+      login: 'no login was found for r.test/acme/app',
+      hint: 'Log in: docker login r.test',
+    });
+  });
+
+  it('says when the logins could not be read', async () => {
+    const { authorizer } = await world({
+      lookup: () => Promise.reject(new PublishError('CREDENTIALS_FAILED', 'cannot read', 'Mend it.')),
+    });
+    expect(await authorizer.advise('r.test', 'a/b')).toEqual({ login: 'cannot read', hint: 'Mend it.' });
+  });
+
+  it('says when there was a login', async () => {
+    const { authorizer } = await world({ credential: LOGIN });
+    expect((await authorizer.advise('r.test', 'a/b')).login).toContain('the login found for r.test/a/b');
+  });
+});

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RunningRegistry, seedDebian, startRegistry } from '../../src/registry-server/index.ts';
+import { cli, emptyFolder } from './program.ts';
+
+type Manifest = {
+  readonly commands: Readonly<Record<string, { readonly examples: readonly { readonly command: string }[] }>>;
+};
+
+const folder = emptyFolder();
+let registry: RunningRegistry;
+
+beforeAll(async () => {
+  registry = await startRegistry();
+  seedDebian(registry);
+});
+
+afterAll(() => registry.close());
+
+/** The examples of every help page; they are written for `registry serve --seed debian` and its default port. */
+function examples(): readonly (readonly [command: string, args: readonly string[]])[] {
+  const manifest: Manifest = JSON.parse(readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8'));
+  return Object.entries(manifest.commands).flatMap(([id, { examples }]) =>
+    examples.map(({ command }) => {
+      const words = command.replace('<%= config.bin %> <%= command.id %>', id.replaceAll(':', ' ')).split(/\s+/);
+      return [words.join(' '), words] as const;
+    }),
+  );
+}
+
+/** What does not end by itself is tested with the signals. */
+const ENDLESS = /^registry serve (?!--list)/;
+
+describe('the examples of the help pages', () => {
+  const all = examples();
+
+  it('are there for every command', () => {
+    expect(new Set(all.map(([, [first]]) => first))).toEqual(
+      new Set(['publish', 'inspect', 'verify', 'registry', 'demo']),
+    );
+  });
+
+  it.each(all.filter(([command]) => !ENDLESS.test(command)))('%s', async (_, words) => {
+    const args = words.map((word) => word.replace('localhost:5000', registry.host));
+    const { stdout, stderr, exitCode } = await cli(folder, args);
+    expect(exitCode, stderr).toBe(0);
+    expect(stdout).not.toBe('');
+  });
+});

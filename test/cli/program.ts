@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import { type Finished, run, type Variables } from '../helpers/processes.ts';
+
+/** The program as it ships. `npm test` builds it first. */
+export const BIN: string = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+
+/** An empty folder that is both home and working folder, gone after the tests of the file. */
+export function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'manifest-publish-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Variables of a user who has configured nothing. */
+export function variables(folder: string, more: Variables = {}): Variables {
+  return { HOME: folder, XDG_CONFIG_HOME: join(folder, '.config'), ...more };
+}
+
+/** Runs the program to its end, away from everything that this machine or repository configures. */
+export function cli(
+  folder: string,
+  args: readonly string[],
+  options: { readonly env?: Variables; readonly timeout?: number } = {},
+): Promise<Finished> {
+  return run(process.execPath, [BIN, ...args], {
+    cwd: folder,
+    env: variables(folder, options.env),
+    ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
+  });
+}
+
+/** What `--json` wrote. */
+export function parsed(finished: Finished): Record<string, unknown> {
+  const value: unknown = JSON.parse(finished.stdout);
+  if (value === null || typeof value !== 'object') throw new Error(`no object on stdout: ${finished.stdout}`);
+  return value as Record<string, unknown>;
+}

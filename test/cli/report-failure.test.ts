@@ -1,0 +1,91 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, it } from 'vitest';
+import { reportFailure } from '../../src/cli/report-failure.ts';
+import type { World } from '../../src/cli/runtime.ts';
+import { PublishError } from '../../src/errors.ts';
+
+/** A process that only remembers. */
+function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; stderr: string; exitCode: number } } {
+  const seen = { stdout: '', stderr: '', exitCode: 0 };
+  const stream = () => new PassThrough() as unknown as NodeJS.WriteStream;
+  const world: World = {
+    env: {},
+    folder: '/',
+    platform: 'linux',
+    versions: 'linux-x64 node-v20.0.0',
+    stdout: stream(),
+    stderr: stream(),
+    print: async (content) => {
+      seen.stdout += content;
+    },
+    note: (text) => {
+      seen.stderr += text;
+    },
+    setExitCode: (code) => {
+      seen.exitCode = code;
+    },
+    abortOnSignals: () => () => undefined,
+    onCrash: () => undefined,
+    endWithin: () => undefined,
+  };
+  return { world, seen };
+}
+
+async function reported(error: unknown, ...argv: string[]) {
+  const { world, seen } = fakeWorld();
+  await reportFailure(world, argv, error);
+  return seen;
+}
+
+describe('a bug of ours', () => {
+  const bug = new TypeError('x is not a function');
+
+  it('is exit code 1, told with versions and what to do, without a stack', async () => {
+    const { stdout, stderr, exitCode } = await reported(bug);
+    expect(stderr).toContain('TypeError: x is not a function');
+    expect(stderr).toMatch(/manifest-publish\/\d+\.\d+\.\d+ linux-x64 node-v20\.0\.0/);
+    expect(stderr).toContain('--debug');
+    expect(stderr).not.toContain('    at ');
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 1 });
+  });
+
+  it('shows its stack with --debug', async () => {
+    expect((await reported(bug, '--debug')).stderr).toMatch(/ at .*report-failure\.test\.ts/);
+  });
+
+  it('is a document with --json', async () => {
+    const { stdout, stderr, exitCode } = await reported(bug, 'publish', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'BUG', exitCode: 1 } });
+    expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 1 });
+  });
+});
+
+describe('a failure the user can act on', () => {
+  const failure = new PublishError('DENIED', 'may not push', 'Log in.', {
+    side: 'target',
+    registry: 'ghcr.io',
+    status: 403,
+  });
+
+  it('is told with its code, its place and what to do, never with a stack', async () => {
+    const { stderr, exitCode } = await reported(failure, '--debug');
+    for (const part of ['may not push', 'ghcr.io', '403', 'DENIED (exit 3)', 'Log in.']) expect(stderr).toContain(part);
+    expect(stderr).not.toContain('    at ');
+    expect(exitCode).toBe(3);
+  });
+
+  it('is a document with --json, unless that stands behind --', async () => {
+    expect(JSON.parse((await reported(failure, '--json')).stdout)).toEqual({
+      error: {
+        code: 'DENIED',
+        message: 'may not push',
+        hint: 'Log in.',
+        side: 'target',
+        registry: 'ghcr.io',
+        status: 403,
+        exitCode: 3,
+      },
+    });
+    expect((await reported(failure, '--', '--json')).stdout).toBe('');
+  });
+});

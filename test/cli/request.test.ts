@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { publishRequest } from '../../src/cli/request.ts';
+import { formatReference } from '../../src/model/reference.ts';
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+
+function targets(target: string, tags: readonly string[]): readonly string[] {
+  return publishRequest({ target, sources: ['b'], tags }).targets.map(formatReference);
+}
+
+describe('a publish request', () => {
+  it('has defaults for everything but target and sources', () => {
+    expect(publishRequest({ target: 'acme/app:1', sources: ['linux/arm=acme/arm', DIGEST] })).toEqual({
+      targets: [{ host: 'docker.io', repository: 'acme/app', tag: '1' }],
+      sources: [
+        {
+          reference: { host: 'docker.io', repository: 'acme/arm', tag: 'latest' },
+          platform: { os: 'linux', architecture: 'arm' },
+        },
+        { reference: { host: 'docker.io', repository: 'acme/app', digest: DIGEST } },
+      ],
+      type: 'auto',
+      platforms: [],
+      forcePlatform: false,
+      foreignLayers: false,
+      waitForSource: 0,
+      dryRun: false,
+      verify: true,
+    });
+  });
+
+  it('takes a tag, or a reference in the repository of the target, and each once', () => {
+    expect(targets('acme/app:1', ['2', 'acme/app:3', 'docker.io/acme/app:2', '1'])).toEqual([
+      'docker.io/acme/app:1',
+      'docker.io/acme/app:2',
+      'docker.io/acme/app:3',
+    ]);
+  });
+
+  it.each([
+    ['acme/other:1', 'in another repository than TARGET'],
+    ['ghcr.io/acme/app:1', 'in another repository than TARGET'],
+    ['other:1', 'in another repository than TARGET'],
+    [`acme/app@${DIGEST}`, 'cannot have a digest'],
+    ['-x', 'not a tag'],
+    ['', 'not a tag'],
+  ])('refuses --tag %j', (tag, message) => {
+    expect(() => targets('acme/app:1', [tag])).toThrow(message);
+  });
+
+  it('refuses a target with a digest, and an empty set of expected platforms', () => {
+    expect(() => targets(`acme/app:1@${DIGEST}`, [])).toThrow('cannot have a digest');
+    expect(() => publishRequest({ target: 'a', sources: ['b'], expectPlatforms: [] })).toThrow(
+      'no platform is expected',
+    );
+  });
+});

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest';
+import { digestOf } from '../../src/model/digest.ts';
+import { type Answer, clientOf, errors, failure, script, verb } from './fixture.ts';
+
+const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
+const BYTES = Buffer.from('{\r\n "schemaVersion": 2, "mediaType": "x", "é": "\\u0026" }\n\n');
+const MANIFEST = { bytes: BYTES, digest: digestOf(BYTES), mediaType: OCI_INDEX };
+const OTHER = digestOf(Buffer.from('other'));
+
+async function put(answer: Answer | 'reset', reference: string = 'v1') {
+  const server = await script(answer);
+  const outcome = await clientOf(server, { retries: 1 }).putManifest('acme/app', reference, MANIFEST, verb());
+  return { outcome, server };
+}
+
+describe('putManifest', () => {
+  test.each([201, 200, 202, 204])('%i is stored; the bytes went out as they are, under their type', async (status) => {
+    const { outcome, server } = await put({ status }, MANIFEST.digest);
+    expect(outcome).toEqual({ kind: 'stored' });
+    const [request] = server.seen;
+    expect(request).toMatchObject({ method: 'PUT', url: `/v2/acme/app/manifests/${MANIFEST.digest}` });
+    expect(request?.headers['content-type']).toBe(OCI_INDEX);
+    expect(request?.headers['content-length']).toBe(String(BYTES.length));
+    expect(request?.body).toEqual(BYTES);
+  });
+
+  test('an answer that names another digest ends the run, in whatever algorithm', async () => {
+    const server = await script({ status: 201, headers: { 'docker-content-digest': OTHER } });
+    const error = await failure(clientOf(server).putManifest('a', 'v1', MANIFEST, verb()));
+    expect(error).toMatchObject({ code: 'DIGEST_MISMATCH', exitCode: 6, side: 'target' });
+    expect(error.message).toContain(OTHER);
+    expect(error.message).toContain(MANIFEST.digest);
+  });
+
+  test('the same content named in another algorithm is the same content', async () => {
+    const headers = { 'docker-content-digest': digestOf(BYTES, 'sha512') };
+    expect((await put({ status: 201, headers })).outcome).toEqual({ kind: 'stored' });
+  });
+
+  test.each([
+    [400, 'MANIFEST_BLOB_UNKNOWN'],
+    [404, 'MANIFEST_BLOB_UNKNOWN'],
+    [400, 'BLOB_UNKNOWN'],
+    [404, 'BLOB_UNKNOWN'],
+    [404, 'MANIFEST_UNKNOWN'],
+    [400, 'MANIFEST_INVALID'],
+  ])('%i %s may mean that something is missing', async (status, code) => {
+    const { outcome } = await put({ status, body: errors(code, 'blob unknown', { digest: OTHER }) });
+    if (outcome.kind !== 'incomplete') throw new Error(outcome.kind);
+    expect(outcome.error).toMatchObject({ code: 'MANIFEST_REFUSED', exitCode: 5, status });
+    expect(outcome.error.message).toContain(`${code}: "blob unknown", "digest: ${OTHER}"`);
+  });
+
+  test('any of several codes counts', async () => {
+    const body = JSON.stringify({ errors: [{ code: 'UNKNOWN' }, { code: 'MANIFEST_BLOB_UNKNOWN' }] });
+    expect((await put({ status: 400, body })).outcome.kind).toBe('incomplete');
+  });
+
+  test.each([
+    [
+      'ECR',
+      400,
+      'TAG_INVALID',
+      "The image tag 'v1' already exists in the 'app' repository and cannot be overwritten because the repository is immutable.",
+    ],
+    ['Quay', 409, 'TAG_IMMUTABLE', 'tag is immutable'],
+    ['Harbor', 412, 'PRECONDITION', "Failed to process request due to 'app:v1' configured as immutable."],
+    ['Nexus', 400, 'BLOB_UPLOAD_INVALID', 'Repository does not allow updating assets: docker-hosted'],
+    ['some', 403, 'DENIED', 'tag v1 is immutable'],
+  ])('%s says %i for an immutable tag', async (_name, status, code, message) => {
+    const { outcome } = await put({ status, body: errors(code, message) });
+    if (outcome.kind !== 'immutable') throw new Error(outcome.kind);
+    expect(outcome.error).toMatchObject({ code: 'TAG_IMMUTABLE', exitCode: 7, status });
+    expect(outcome.error.message).toContain('/acme/app:v1: the tag may not be moved');
+  });
+
+  test.each([
+    [415, 'MANIFEST_INVALID', 'MANIFEST_REFUSED', 5],
+    [413, 'SIZE_INVALID', 'MANIFEST_REFUSED', 5],
+    [400, 'NAME_INVALID', 'MANIFEST_REFUSED', 5],
+    [405, 'UNSUPPORTED', 'MANIFEST_REFUSED', 5],
+    [403, 'DENIED', 'DENIED', 3],
+    [500, 'UNKNOWN', 'REGISTRY_FAILED', 5],
+  ])('%i %s is the last word: %s', async (status, code, ours, exitCode) => {
+    const { outcome } = await put({ status, body: errors(code, 'some words') });
+    if (outcome.kind !== 'refused') throw new Error(outcome.kind);
+    expect(outcome.error).toMatchObject({ code: ours, exitCode, status });
+    expect(outcome.error.message).toContain(`${status} ${code}`);
+    expect(outcome.error.message).toContain('"some words"');
+  });
+
+  test('a refused type is named, and what to do about it', async () => {
+    const { outcome } = await put({ status: 415, body: errors('MANIFEST_INVALID') });
+    expect(outcome.kind === 'refused' && outcome.error.message).toContain(`as ${OCI_INDEX}`);
+    expect(outcome.kind === 'refused' && outcome.error.hint).toContain('--type');
+  });
+
+  test('413 by a proxy is told as such, without its page', async () => {
+    const page = '<html><head><title>413 Request Entity Too Large</title></head><body>nginx</body></html>';
+    const { outcome } = await put({ status: 413, headers: { 'content-type': 'text/html' }, body: page });
+    const message = outcome.kind === 'refused' ? outcome.error.message : '';
+    expect(message).toContain('answered by a proxy');
+    expect(message).toContain('"413 Request Entity Too Large"');
+    expect(message).not.toContain('<');
+  });
+
+  test('401 and a lasting 429 end the run', async () => {
+    const unauthorized = await script({ status: 401, body: errors('UNAUTHORIZED', 'no') });
+    const error = await failure(clientOf(unauthorized).putManifest('acme/app', 'v1', MANIFEST, verb()));
+    expect(error).toMatchObject({ code: 'UNAUTHORIZED', exitCode: 3 });
+    expect(error.message).toContain('needs pull,push');
+    expect(unauthorized.seen).toHaveLength(1);
+    const limited = await script({ status: 429 });
+    expect((await failure(clientOf(limited).putManifest('a', 'v1', MANIFEST, verb()))).code).toBe('RATE_LIMITED');
+  });
+
+  test('a lost answer is asked for again with the same bytes', async () => {
+    const server = await script('reset', { status: 201 });
+    expect(await clientOf(server).putManifest('a', 'v1', MANIFEST, verb())).toEqual({ kind: 'stored' });
+    expect(server.seen.map(({ body }) => body)).toEqual([BYTES, BYTES]);
+  });
+
+  test('words of a registry come out on one line, without controls or commands', async () => {
+    const { outcome } = await put({ status: 403, body: errors('DENIED', '::error::x\n\u001b[31mred\u202e ##[group]') });
+    const message = outcome.kind === 'refused' ? outcome.error.message : '';
+    for (const mark of ['\n', '\u001b', '\u202e']) expect(message).not.toContain(mark);
+    expect(message).not.toContain('##[');
+  });
+});

@@ -1,0 +1,127 @@
+import { describe, expect, test } from 'vitest';
+import { PublishError } from '../../src/errors.ts';
+import {
+  errorDocument,
+  renderError,
+  renderInspection,
+  renderPlan,
+  renderSummary,
+  renderVerification,
+  type Theme,
+} from '../../src/ui/render.ts';
+import { textWidth } from '../../src/ui/text.ts';
+import { expectGolden } from './golden.ts';
+import * as sample from './samples.ts';
+
+const DENIED = new PublishError(
+  'DENIED',
+  'may not push to docker.io/acme/app: the registry says "denied: requested access to the resource is denied"',
+  'Log in with an account that may push: docker login docker.io',
+  { side: 'target', registry: 'docker.io', repository: 'acme/app', status: 403 },
+);
+
+const DOCUMENTS: Readonly<Record<string, (theme: Theme) => string>> = {
+  plan: (theme) => renderPlan(sample.PLAN, theme),
+  summary: (theme) => renderSummary(sample.REPORT, theme),
+  'summary-unchanged': (theme) => renderSummary(sample.UNCHANGED, theme),
+  'summary-many': (theme) => renderSummary(sample.MANY, theme),
+  'summary-dry-run': (theme) => renderSummary(sample.DRY, theme),
+  tree: (theme) => renderInspection(sample.INSPECTION, theme),
+  'tree-image': (theme) => renderInspection(sample.SINGLE, theme),
+  verified: (theme) => renderVerification(sample.VERIFIED, theme),
+  broken: (theme) => renderVerification(sample.BROKEN, theme),
+  error: (theme) => renderError(DENIED, theme, { tags: [] }),
+};
+
+const THEMES = {
+  plain: sample.PLAIN,
+  wide: sample.WIDE,
+  narrow: sample.NARROW,
+  color: sample.COLOR,
+  ascii: sample.ASCII,
+} as const;
+
+describe.each(Object.entries(DOCUMENTS))('%s', (name, render) => {
+  test.each(Object.entries(THEMES))('is shown as agreed: %s', (theme, value) => {
+    expectGolden(`${name}.${theme}`, render(value));
+  });
+
+  test('has no escape without colour and some with it', () => {
+    expect(render(sample.WIDE)).not.toContain('\u001b');
+    expect(render(sample.COLOR)).toContain('\u001b[');
+  });
+
+  test('is ASCII on a stream that shows nothing else', () => {
+    expect(render(sample.ASCII)).toMatch(/^[\n -~]*$/);
+  });
+
+  test.each([60, 80, 100, 160])('keeps tables and flows within %i columns', (width) => {
+    const lines = render({ color: false, unicode: true, width }).split('\n');
+    // The head names a reference with its whole digest and an error its whole message: they are for copying.
+    const free = name === 'error' ? lines.slice(1, -2) : lines.slice(1);
+    for (const line of free) expect(textWidth(line), line).toBeLessThanOrEqual(width);
+  });
+});
+
+describe('failures', () => {
+  test('name tags that were moved before', () => {
+    const tags = [
+      { kind: 'tag.done', reference: 'docker.io/acme/app:1', digest: sample.digest('i'), action: 'created' },
+      { kind: 'tag.done', reference: 'docker.io/acme/app:2', digest: sample.digest('i'), action: 'unchanged' },
+    ] as const;
+    const text = renderError(DENIED, sample.WIDE, { tags });
+    expect(text).toContain('moved before this: docker.io/acme/app:1');
+    expect(text).not.toContain('app:2');
+  });
+
+  test('name moved tags that only the error knows, each once', () => {
+    const moved = ['docker.io/acme/app:1', 'docker.io/acme/app:2'];
+    const tag = { kind: 'tag.done', reference: moved[0] ?? '', digest: sample.digest('i'), action: 'created' } as const;
+    const text = renderError(DENIED.with({ moved }), sample.WIDE, { tags: [tag] });
+    expect(text).toContain('moved before this: docker.io/acme/app:1, docker.io/acme/app:2');
+    expect(renderError(DENIED.with({ moved: [] }), sample.WIDE)).toContain('no tag was moved');
+  });
+
+  test('say nothing of tags when the command moves none', () => {
+    expect(renderError(DENIED, sample.WIDE)).not.toContain('tag');
+  });
+
+  test('keep messages of causes to themselves, which may quote secrets', () => {
+    const cause = new SyntaxError('Unexpected token s, "s3cret-passw"... is not valid JSON');
+    const error = new PublishError('CREDENTIALS_FAILED', 'the helper answered no JSON', 'Run it by hand.', { cause });
+    expect(renderError(error, sample.WIDE, { debug: true })).not.toContain('s3cret');
+  });
+
+  test('of ours are called a bug, with frames only for --debug', () => {
+    const bug = new TypeError('x is undefined');
+    expect(renderError(bug, sample.WIDE)).toBe(
+      'error: this is a bug of manifest-publish: TypeError: x is undefined\n' +
+        'hint: Please report it, with the output of the same command and --debug.\n',
+    );
+    expect(renderError(bug, sample.WIDE, { debug: true })).toMatch(/^ {2}at .*render\.test\.ts/m);
+    expect(renderError('text', sample.WIDE)).toContain('bug of manifest-publish: text');
+  });
+
+  test('are documents with the same exit code under --json', () => {
+    expect(errorDocument(DENIED)).toEqual({
+      error: {
+        code: 'DENIED',
+        message: DENIED.message,
+        hint: DENIED.hint,
+        side: 'target',
+        registry: 'docker.io',
+        repository: 'acme/app',
+        status: 403,
+        exitCode: 3,
+      },
+    });
+    expect(Object.keys(errorDocument(new PublishError('USAGE_INVALID', 'm', 'h')).error)).toEqual([
+      'code',
+      'message',
+      'hint',
+      'side',
+      'exitCode',
+    ]);
+    expect(errorDocument(new TypeError('x')).error).toMatchObject({ code: 'BUG', exitCode: 1 });
+  });
+});

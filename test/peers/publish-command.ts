@@ -1,0 +1,69 @@
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { PublishReport } from '../../src/publish/report.ts';
+import { type Finished, type RunOptions, run } from '../helpers/processes.ts';
+
+export const PROGRAM = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+
+/** What `docker login` left behind for one registry. */
+export type Login = { readonly host: string; readonly name: string; readonly password: string };
+
+/** A run of the built program, and the report that it wrote. */
+export type Published = Finished & {
+  /** Undefined when it failed before there was one. */
+  readonly report: PublishReport | undefined;
+};
+
+/**
+ * Runs `manifest-publish publish` as a user would, in a home of its own with these logins.
+ *
+ * @throws Error when a password shows in anything that the program wrote
+ */
+export async function publish(
+  folder: string,
+  args: readonly string[],
+  options: { readonly logins?: readonly Login[] } & Pick<RunOptions, 'timeout' | 'signal' | 'kill'> = {},
+): Promise<Published> {
+  const { logins = [], ...limits } = options;
+  const home = await makeHome(folder, logins);
+  const file = join(home, 'report.json');
+  const finished = await run(process.execPath, [PROGRAM, 'publish', ...args, '--report', file], {
+    ...limits,
+    env: { HOME: home, DOCKER_CONFIG: join(home, '.docker') },
+    cwd: home,
+  });
+  const written = await readIfThere(file);
+  for (const secret of logins.flatMap(({ name, password }) => [password, encoded(name, password)])) {
+    if (`${finished.stdout}${finished.stderr}${written ?? ''}`.includes(secret)) throw new Error('a password shows');
+  }
+  return { ...finished, report: written === undefined ? undefined : (JSON.parse(written) as PublishReport) };
+}
+
+/** The end of what it wrote, for the message of a failed expectation: a crash quotes whole bundled files. */
+export function lastWords({ exitCode, stderr }: Finished): string {
+  const lines = stderr.split('\n').map((line) => line.slice(0, 300).trimEnd());
+  return [`exit ${exitCode}`, ...lines.filter((line) => line !== '').slice(-15)].join('\n');
+}
+
+/** An empty home, but for a docker configuration with these logins. */
+export async function makeHome(folder: string, logins: readonly Login[] = []): Promise<string> {
+  const home = await mkdtemp(join(folder, 'home-'));
+  await mkdir(join(home, '.docker'));
+  const auths = logins.map(({ host, name, password }) => [host, { auth: encoded(name, password) }]);
+  await writeFile(join(home, '.docker', 'config.json'), JSON.stringify({ auths: Object.fromEntries(auths) }));
+  return home;
+}
+
+function encoded(name: string, password: string): string {
+  return Buffer.from(`${name}:${password}`).toString('base64');
+}
+
+async function readIfThere(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

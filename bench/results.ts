@@ -1,0 +1,50 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BenchError } from './errors.ts';
+import type { Machine } from './machine.ts';
+import type { Results } from './measure.ts';
+import { medians } from './table.ts';
+
+/** What surrounds the figures in a result file. */
+export type Surroundings = {
+  readonly date: string;
+  readonly machine: Machine;
+  /** Before and after; above 1 before means that the machine was not quiet. */
+  readonly load: readonly [number, number];
+  readonly registry: string;
+  /** @see RunningRegistry.separatesRepositories */
+  readonly separates: boolean;
+  readonly delay: number;
+  readonly runs: number;
+  readonly absent: readonly string[];
+};
+
+/** Writes all runs to `bench/results/`, which git ignores. @returns the file's path below the root */
+export async function writeResults(root: string, surroundings: Surroundings, results: Results): Promise<string> {
+  const situations = [...results].map(([id, rows]) => ({
+    id,
+    peers: rows.map(({ peer, runs }) => ({
+      id: peer.id,
+      version: peer.tool.version,
+      median: medians(runs),
+      runs,
+    })),
+  }));
+  const file = join('bench', 'results', `${surroundings.date.replaceAll(/[:.]/g, '-')}.json`);
+  await mkdir(join(root, 'bench', 'results'), { recursive: true });
+  await writeFile(join(root, file), `${JSON.stringify({ ...surroundings, situations }, undefined, 2)}\n`);
+  return file;
+}
+
+const BEGIN = '<!-- made by npm run bench -- --write; do not edit to the end mark -->';
+const END = '<!-- end -->';
+
+/** Replaces what stands between the marks of docs/bench.md. @throws BenchError when the marks are not there */
+export async function writeDocument(root: string, text: string): Promise<void> {
+  const file = join(root, 'docs', 'bench.md');
+  const old = await readFile(file, 'utf8');
+  const [start, stop] = [old.indexOf(BEGIN), old.indexOf(END)];
+  if (start < 0 || stop < start)
+    throw new BenchError(`docs/bench.md: no place for the table between "${BEGIN}" and "${END}"`);
+  await writeFile(file, `${old.slice(0, start + BEGIN.length)}\n\n${text}\n\n${old.slice(stop)}`);
+}

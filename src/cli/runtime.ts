@@ -176,7 +176,7 @@ export async function createRuntime({ network, observer, isolated }: RuntimeOpti
   const authorizer = createAuthorizer({ transport, credentials, clock });
   const clients = new Map<string, RegistryClient>();
   const registry = (host: string): RegistryClient => {
-    const client = clients.get(host) ?? createRegistryClient({ host, transport, authorizer });
+    const client = clients.get(host) ?? createRegistryClient({ host, transport, authorizer, clock });
     clients.set(host, client);
     return client;
   };

@@ -44,7 +44,7 @@ async function run(request: PublishRequest, outerPorts: PublishPorts, signal: Ab
   for (const tag of resolution.tags) {
     if (tag.kind === 'unknown') warn(ports, `${tag.error.message}; taken as not there`);
   }
-  composeEarly(request, resolution);
+  if (!namesPlatforms(request)) composeEarly(request, resolution);
 
   const all = resolution.sources.flatMap((source) => source.children);
   const composeNow = (): Promise<Composition> => composeWith(request, resolution, bytes, configs, all, ports, signal);

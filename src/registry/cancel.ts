@@ -22,7 +22,7 @@ type Lesson = 'works' | 'barred' | 'unknown';
  *
  * @see distribution-spec main spec.md, end-14
  */
-export function createCanceller(wire: Wire, clock: Clock | undefined, timeout: number = CANCEL_TIMEOUT): Canceller {
+export function createCanceller(wire: Wire, clock: Clock, timeout: number = CANCEL_TIMEOUT): Canceller {
   let lesson: Lesson = 'unknown';
   let scout: Promise<void> | undefined;
 
@@ -54,10 +54,10 @@ export function createCanceller(wire: Wire, clock: Clock | undefined, timeout: n
 }
 
 /** Aborts its signal when the time is over, unless stopped before. */
-function startDeadline(clock: Clock | undefined, milliseconds: number): { signal: AbortSignal; stop: () => void } {
+function startDeadline(clock: Clock, milliseconds: number): { signal: AbortSignal; stop: () => void } {
   const over = new AbortController();
   const stopped = new AbortController();
-  clock?.sleep(milliseconds, stopped.signal).then(
+  clock.sleep(milliseconds, stopped.signal).then(
     () => over.abort(new Error('no answer in time')),
     // Stopping is the only way in which a sleep fails.
     () => undefined,

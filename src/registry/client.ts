@@ -60,7 +60,10 @@ export type UploadBody = Uint8Array | Readable;
 /** What became of an upload into a session. Unless it was stored, the session has been cancelled or is dead. */
 export type UploadAnswer =
   | { readonly kind: 'stored'; readonly bytesSent: number }
-  /** The bytes do not hash to the digest or have another size; nothing was committed. */
+  /**
+   * The bytes do not hash to the digest or have another size, by our count or, of bytes that left as they should, by
+   * the registry's; nothing was committed.
+   */
   | { readonly kind: 'corrupt'; readonly error: PublishError }
   /** A connection, a token or a 5xx broke it; the commit may have happened. Ask for the blob, then start anew. */
   | { readonly kind: 'broken'; readonly error: PublishError }
@@ -111,7 +114,10 @@ export interface RegistryClient {
   mountBlob(repository: string, digest: Digest, from: string, options: VerbOptions): Promise<MountAnswer>;
   /** @throws also PublishError `REPOSITORY_NOT_FOUND`, `UPLOAD_REFUSED` */
   openUpload(repository: string, digest: Digest, options: VerbOptions): Promise<UploadSession>;
-  /** Sends the bytes through a hash in one PUT; the last bytes leave only when digest and size are right. */
+  /**
+   * Sends the bytes through a hash in one PUT; the last bytes leave only when digest and size are right. A stream is
+   * ended in any case. What is thrown leaves the session to the caller.
+   */
   upload(session: UploadSession, blob: BlobIdentity, body: UploadBody, options: UploadOptions): Promise<UploadAnswer>;
   /** Best effort, one try: many registries have no DELETE for sessions. Never fails. */
   cancelUpload(session: UploadSession): Promise<void>;

@@ -65,7 +65,7 @@ export async function failureFor(
     case 'unauthorized':
     case 'denied': {
       const { login, hint } = await wire.authorizer.advise(wire.host, step.repository);
-      const note = `${step.doing} needs ${step.needs} on ${step.host}/${step.repository}, and ${login}`;
+      const note = `${step.doing} needs ${step.needs}, and ${login}`;
       return refusedWith(meaning === 'denied' ? 'DENIED' : 'UNAUTHORIZED', step, refusal, hint, note);
     }
     case 'limited': {

@@ -16,8 +16,8 @@ export type RegistryClientOptions = {
   readonly host: string;
   readonly transport: Transport;
   readonly authorizer: Authorizer;
-  /** Without it a cancellation ends with the time limits of the transport alone, which a dead host can draw out. */
-  readonly clock?: Clock;
+  /** Ends cancellations in time. It must not be one that jumps. */
+  readonly clock: Clock;
   /** Longest time a cancelled upload session is given to answer, in ms. Default 5,000. */
   readonly cancelTimeout?: number;
 };

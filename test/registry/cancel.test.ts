@@ -62,6 +62,17 @@ describe('cancelUpload', () => {
     expect(server.seen.filter(({ method }) => method === 'DELETE')).toHaveLength(2);
   });
 
+  test('so does one whose token server gives none', async () => {
+    const server = await serve(async ({ request, response, whole }) => {
+      await whole;
+      if (request.url?.startsWith('/token')) return reply(response, { status: 403 });
+      const realm = `Bearer realm="http://${request.headers.host}/token"`;
+      return reply(response, { status: 401, headers: { 'www-authenticate': realm } });
+    });
+    await Promise.all(sessions(server.host, 20).map(clientOf(server).cancelUpload));
+    expect(server.seen.filter(({ url }) => url.startsWith('/token'))).toHaveLength(1);
+  });
+
   test('a passing failure does not speak for the others', async () => {
     const server = await script({ status: 503 }, { status: 204 });
     await Promise.all(sessions(server.host, 3).map(clientOf(server).cancelUpload));

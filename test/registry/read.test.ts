@@ -86,6 +86,30 @@ describe('getManifest', () => {
     expect(answer.error.hint).toBe(`Push it first, or check the name: ${name}`);
   });
 
+  test.each([404, 401])(
+    'Docker Hub is named as users know it, and the host that was asked beside it: %i',
+    async (status) => {
+      const server = await script({ status });
+      const [address = '', port = ''] = server.host.split(':');
+      const { client } = world(
+        { kind: 'none' },
+        {
+          hosts: { 'docker.io': { plainHttp: true } },
+          lookup: (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+          connectTo: () => ({ host: address, port }),
+        },
+      );
+      const reading = client('docker.io').getManifest('acme/app', '1', verb());
+      const error =
+        status === 401 ? await failure(reading) : await reading.then((answer) => 'error' in answer && answer.error);
+      if (error === false) throw new Error('it was found');
+      expect(error.message).toContain('docker.io/acme/app:1');
+      expect(error.message).toContain(`registry-1.docker.io answered ${status}`);
+      if (status === 401) expect(error.message).toContain('no login was found for docker.io/acme/app');
+      else expect(error.hint).toBe('Push it first, or check the name: docker.io/acme/app:1');
+    },
+  );
+
   test.each([
     [403, 'DENIED', 3],
     [500, 'REGISTRY_FAILED', 5],

@@ -256,7 +256,7 @@ describe('openUpload', () => {
   test('a refused login is told with the right that was needed', async () => {
     const server = await script({ status: 403, body: errors('DENIED', 'requested access to the resource is denied') });
     const error = await failure(clientOf(server).openUpload('acme/app', DIGEST, verb()));
-    expect(error.message).toContain(`needs pull,push on ${server.host}/acme/app`);
+    expect(error.message).toContain(`opening an upload to ${server.host}/acme/app needs pull,push`);
     expect(error.message).toContain('no login was found');
   });
 
@@ -271,5 +271,24 @@ describe('openUpload', () => {
       'NETWORK_FAILED',
     );
     expect(server.seen).toHaveLength(3);
+  });
+
+  test('ECR cuts the connection where a repository is missing, and the hint says so', async () => {
+    const host = '123456789012.dkr.ecr.eu-west-1.amazonaws.com';
+    const server = await script('reset');
+    const [address = '', port = ''] = server.host.split(':');
+    const { client } = world(
+      { kind: 'none' },
+      {
+        retries: 0,
+        hosts: { [host]: { plainHttp: true } },
+        lookup: (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+        connectTo: () => ({ host: address, port }),
+      },
+    );
+    const error = await failure(client(host).openUpload('app', DIGEST, verb()));
+    expect(error).toMatchObject({ code: 'NETWORK_FAILED', side: 'target' });
+    expect(error.hint).toContain('CREATE_ON_PUSH');
+    expect(server.seen.map(({ headers }) => headers.host)).toEqual([host]);
   });
 });

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { createAuthorizer } from '../../src/auth/authorizer.ts';
 import { createCredentialSource } from '../../src/auth/credentials.ts';
+import { SYSTEM_CLOCK } from '../../src/cli/runtime.ts';
 import { createLimiter } from '../../src/http/limiter.ts';
 import { createTransport, type TransportOptions } from '../../src/http/transport.ts';
 import { parseReference } from '../../src/model/reference.ts';
@@ -68,7 +69,7 @@ export async function withNames<T>(options: NamedOptions, use: (world: NamedWorl
   const authorizer = createAuthorizer({ transport, credentials, clock });
   const clients = new Map<string, RegistryClient>();
   const registry = (host: string): RegistryClient => {
-    const client = clients.get(host) ?? createRegistryClient({ host, transport, authorizer });
+    const client = clients.get(host) ?? createRegistryClient({ host, transport, authorizer, clock: SYSTEM_CLOCK });
     clients.set(host, client);
     return client;
   };

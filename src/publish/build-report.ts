@@ -3,6 +3,7 @@ import type { Digest } from '../model/digest.ts';
 import { formatReference } from '../model/reference.ts';
 import type { Composition, ListedChild } from './compose.ts';
 import type { Execution } from './execute.ts';
+import { previousOf } from './move-tags.ts';
 import type { PlannedChild, PublishPlan } from './plan.ts';
 import type { Measured } from './publish.ts';
 import type { BlobOutcome, ImageOutcome, ListReport, PublishReport, ReportTotals, TargetOutcome } from './report.ts';
@@ -36,7 +37,8 @@ export function dryReport(composition: Composition, tags: readonly TagState[], m
   const targets = tags.map((tag): TargetOutcome => {
     const same = tag.kind === 'present' && tag.digest === index.digest;
     const action = same ? 'unchanged' : tag.kind === 'absent' ? 'created' : 'updated';
-    return { reference: formatReference(tag.reference), digest: index.digest, action };
+    const previous = same ? {} : previousOf(tag);
+    return { reference: formatReference(tag.reference), digest: index.digest, action, ...previous };
   });
   const images = listed.map((child): ImageOutcome => ({ ...describe(child), placed: [] }));
   return {
@@ -87,5 +89,5 @@ function sumUp(images: readonly ImageOutcome[], measured: Measured): ReportTotal
     }
   }
   const { requests, retries, seconds } = measured;
-  return { blobs, bytesSent, bytesSaved, requests, retries, seconds };
+  return { blobs, bytesSent, bytesSaved, requests, retries, seconds: Math.round(seconds * 1000) / 1000 };
 }

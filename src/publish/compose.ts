@@ -75,6 +75,7 @@ export function compose(
   if (request.expectPlatforms !== undefined) checkExpected(request.expectPlatforms, listed);
   if (verbatim !== undefined) return { index: verbatimBytes(verbatim, bytes), listed, warnings: [] };
 
+  if (listed.length === 0) throw nothingListed();
   checkDuplicates(listed);
   const entries = listed.map(({ entry }) => entry);
   const mediaType = indexTypeFor(entries, request.type);
@@ -92,6 +93,15 @@ export function composeEarly(request: PublishRequest, { sources }: Resolution): 
   checkDuplicates(known.map((child) => ({ child, entry: child.descriptor })));
   const all = sources.flatMap(({ children }) => children.map(({ descriptor }) => descriptor));
   if (request.type === 'docker') indexTypeFor(all, request.type);
+}
+
+function nothingListed(): PublishError {
+  return new PublishError(
+    'PLATFORM_NOT_FOUND',
+    'the index would list nothing: no source brings an image',
+    'Name at least one image, or an index that lists one.',
+    { side: 'source' },
+  );
 }
 
 function verbatimBytes({ root }: ResolvedSource, bytes: ManifestBytes): BuiltIndex {

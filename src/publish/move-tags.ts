@@ -64,7 +64,12 @@ async function moveTag(tag: TagState, move: TagMove): Promise<TargetOutcome & { 
     throw answer.error.with({ side: 'target' });
   }
   if (answer.kind === 'refused') throw refusedIndex(answer.error, composition);
-  return { reference, digest: index.digest, action: tag.kind === 'absent' ? 'created' : 'updated' };
+  return { reference, digest: index.digest, action: tag.kind === 'absent' ? 'created' : 'updated', ...previousOf(tag) };
+}
+
+/** What an update replaces. */
+export function previousOf(tag: TagState): Pick<TargetOutcome, 'previous'> {
+  return tag.kind === 'present' ? { previous: tag.digest } : {};
 }
 
 type Done = 'created' | 'updated' | 'unchanged';

@@ -1,5 +1,6 @@
 import { PublishError } from '../errors.ts';
 import type { Digest } from '../model/digest.ts';
+import { formatReference } from '../model/reference.ts';
 import { buildReport, dryReport } from './build-report.ts';
 import { type Composition, compose, composeEarly, namesPlatforms, verbatimIndex } from './compose.ts';
 import { readConfigs } from './configs.ts';
@@ -43,6 +44,11 @@ async function run(request: PublishRequest, outerPorts: PublishPorts, signal: Ab
   const resolution = await resolve(request, bytes, ports, signal);
   for (const tag of resolution.tags) {
     if (tag.kind === 'unknown') warn(ports, `${tag.error.message}; taken as not there`);
+    if (tag.kind === 'present' && tag.isImage && !isSource(tag.digest, resolution)) {
+      // Whoever comes from `imagetools create -t` writes the sources first.
+      const name = formatReference(tag.reference);
+      warn(ports, `${name} is an image of its own (${tag.digest}) and no source: it is replaced by the list`);
+    }
   }
   if (!namesPlatforms(request)) composeEarly(request, resolution);
 
@@ -57,6 +63,10 @@ async function run(request: PublishRequest, outerPorts: PublishPorts, signal: Ab
   const composing = early === undefined ? composeNow() : Promise.resolve(early);
   const input = { resolution, bytes, configs, composing, verify: request.verify };
   return buildReport(plan, await execute(plan, input, ports, signal), measure());
+}
+
+function isSource(digest: Digest, { sources }: Resolution): boolean {
+  return sources.some(({ children }) => children.some(({ manifest }) => manifest.digest === digest));
 }
 
 /** Figures of the run that the report adds to what was done. */

@@ -20,6 +20,8 @@ export type TargetOutcome = {
   readonly reference: string;
   readonly digest: Digest;
   readonly action: 'created' | 'updated' | 'unchanged' | 'failed';
+  /** What the tag held before, where that was read and is another: with it an update can be taken back. */
+  readonly previous?: Digest;
 };
 
 /** One child of the index. */

@@ -12,8 +12,8 @@ export type SourceRequest = {
 export type IndexType = 'auto' | 'oci' | 'docker';
 
 /**
- * Everything a publish needs to know, as plain data. Command line, Action, spec files and drafts all end here; there
- * is no second path.
+ * Everything a publish needs to know, as plain data. Every door of the program ends here; there is no second
+ * path.
  */
 export type PublishRequest = {
   /** At least one, all tags of one repository; the first is TARGET. None has a digest. */

@@ -77,17 +77,21 @@ function announce(request: PublishRequest, target: Location, ports: PublishPorts
 
 async function readTag(registry: RegistryClient, reference: Reference, signal: AbortSignal): Promise<TagState> {
   const tag = requestTarget(reference);
-  const answer = await registry.getManifest(reference.repository, tag, { signal });
+  const answer = await registry.getManifest(reference.repository, tag, { signal }).catch((error: unknown) => {
+    throw error instanceof PublishError ? error.with({ side: 'target' }) : error;
+  });
   if (answer.kind === 'absent') return { reference, tag, kind: 'absent' };
-  if (answer.kind === 'unknown') return { reference, tag, kind: 'unknown', error: answer.error };
+  if (answer.kind === 'unknown')
+    return { reference, tag, kind: 'unknown', error: answer.error.with({ side: 'target' }) };
   const { bytes, digest, contentType } = answer.manifest;
   try {
     const manifest = parseManifest(bytes, digest, contentType, formatReference(reference));
-    const children = manifest.kind === 'index' ? manifest.manifests.map((entry) => entry.digest) : [];
-    return { reference, tag, kind: 'present', digest, children };
+    const isImage = manifest.kind === 'image';
+    const children = isImage ? [] : manifest.manifests.map((entry) => entry.digest);
+    return { reference, tag, kind: 'present', digest, isImage, children };
   } catch (error) {
     // The tag is about to be replaced: what it holds need not be something we would publish.
-    if (error instanceof PublishError) return { reference, tag, kind: 'present', digest, children: [] };
+    if (error instanceof PublishError) return { reference, tag, kind: 'present', digest, isImage: false, children: [] };
     throw error;
   }
 }
@@ -121,7 +125,10 @@ async function getSource(
     const answer = await registry.getManifest(reference.repository, requestTarget(reference), { signal });
     if (answer.kind === 'found') return answer.manifest;
     const left = deadline - ports.clock.now();
-    if (answer.kind === 'unknown' || left <= 0) throw answer.error.with({ side: 'source' });
+    if (answer.kind === 'unknown' || left <= 0) {
+      const waited = wait > 0 ? { message: `${answer.error.message}, after ${wait / 1000} s of waiting` } : {};
+      throw answer.error.with({ side: 'source', ...waited });
+    }
     await ports.clock.sleep(Math.min(pause, left), signal);
   }
 }

@@ -39,7 +39,13 @@ export type ResolvedSource = {
 export type TagState = { readonly reference: Reference; readonly tag: string } & (
   | { readonly kind: 'absent' }
   | { readonly kind: 'unknown'; readonly error: PublishError }
-  | { readonly kind: 'present'; readonly digest: Digest; readonly children: readonly Digest[] }
+  | {
+      readonly kind: 'present';
+      readonly digest: Digest;
+      /** True for an image of its own: publishing there replaces it by a list. */
+      readonly isImage: boolean;
+      readonly children: readonly Digest[];
+    }
 );
 
 /** Everything read before the first decision. Manifest bytes travel beside it, keyed by digest. */

@@ -174,6 +174,47 @@ describe('nothing is written', () => {
   });
 });
 
+describe('what a tag held before', () => {
+  it('is told with an update, so that it can be taken back', () =>
+    withRegistry({}, async (registry) => {
+      seedImage(registry, 't/a', '1', { platform: { os: 'linux', architecture: 'amd64' } });
+      seedImage(registry, 't/b', '1', { platform: { os: 'linux', architecture: 'arm64' } });
+      const first = await publishTo(registry, 't/all:1', ['t/a:1']);
+      const second = await publishTo(registry, 't/all:1', ['t/a:1', 't/b:1']);
+      expect(first.lists[0]?.targets[0]).not.toHaveProperty('previous');
+      expect(second.lists[0]?.targets[0]).toMatchObject({ action: 'updated', previous: first.lists[0]?.index.digest });
+      expect(second.warnings).toEqual([]);
+    }));
+
+  it('is warned about when it was an image of its own and no source', () =>
+    withRegistry({}, async (registry) => {
+      seedImage(registry, 't/app', 'amd64', { platform: { os: 'linux', architecture: 'amd64' } });
+      seedImage(registry, 't/app', 'arm64', { platform: { os: 'linux', architecture: 'arm64' } });
+      const report = await publishTo(registry, 't/app:amd64', ['t/app:arm64']);
+      expect(report.warnings).toEqual([expect.stringMatching(/is an image of its own .* and no source/)]);
+      const harmless = await publishTo(registry, 't/app:arm64', ['t/app:arm64']);
+      expect(harmless.warnings).toEqual([]);
+    }));
+});
+
+it('never publishes a list of nothing', () =>
+  withRegistry({}, async (registry) => {
+    await expect(publishTo(registry, 't/all:1', [])).rejects.toMatchObject({ code: 'PLATFORM_NOT_FOUND' });
+    expect(writes(registry)).toEqual([]);
+  }));
+
+it('says which side a refused tag read is on', () =>
+  withRegistry({}, async (registry) => {
+    seedImage(registry, 't/a', '1', { platform: { os: 'linux', architecture: 'amd64' } });
+    registry.addFault({
+      operation: 'manifestGet',
+      repository: 't/all',
+      times: 9,
+      action: { kind: 'answer', status: 401, headers: { 'www-authenticate': 'Basic realm="x"' } },
+    });
+    await expect(publishTo(registry, 't/all:1', ['t/a:1'])).rejects.toMatchObject({ side: 'target', exitCode: 3 });
+  }));
+
 describe('healing', () => {
   it('puts back a child that was deleted below an unchanged tag', () =>
     withRegistry({}, async (registry) => {

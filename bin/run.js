@@ -46,6 +46,18 @@ function print(text) {
   }
 }
 
+/** A container may run as a user that no passwd file knows: then Node cannot tell home and shell, and oclif falls. */
+function knowTheUser() {
+  if (process.env.HOME && process.env.SHELL) return;
+  try {
+    require('node:os').userInfo();
+  } catch (error) {
+    if (error.code !== 'ERR_SYSTEM_ERROR') throw error;
+    process.env.HOME ||= '/';
+    process.env.SHELL ||= '/bin/sh';
+  }
+}
+
 function start() {
   const texts = built();
   if (texts === undefined) return;
@@ -58,6 +70,7 @@ function start() {
     print(help);
     return;
   }
+  knowTheUser();
   // Node 22.1 and later: a seventh of the CPU of a command.
   require('node:module').enableCompileCache?.();
   require(join(lib, 'main.cjs')).main(argv, lib);

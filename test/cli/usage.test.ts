@@ -1,9 +1,27 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cli, emptyFolder, parsed } from './program.ts';
+import { run } from '../helpers/processes.ts';
+import { BIN, cli, emptyFolder, parsed } from './program.ts';
 
 const folder = emptyFolder();
+
+// Only root may become a user that nobody knows.
+describe.runIf(process.getuid?.() === 0)('a user without an entry in passwd', () => {
+  it('can run the program without HOME', async () => {
+    // The checkout may lie where only its owner may look.
+    const open = emptyFolder();
+    chmodSync(open, 0o755);
+    for (const name of ['bin', 'lib', 'package.json', 'oclif.manifest.json']) {
+      cpSync(join(BIN, '..', '..', name), join(open, name), { recursive: true });
+    }
+    const program = join(open, 'bin', 'run.js');
+    const args = ['--reuid', '54321', '--clear-groups', process.execPath, program, 'publish', 'A/B', 'x'];
+    const { stderr, exitCode } = await run('setpriv', args, { cwd: '/', env: {} });
+    expect(stderr).toMatch(/must be lowercase/);
+    expect(exitCode).toBe(2);
+  });
+});
 
 describe('version and help', () => {
   it.each([['--version'], ['-v']])('%s prints name, version, machine and Node', async (flag) => {
@@ -37,6 +55,13 @@ describe('version and help', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('no line of it is wider than a terminal', () => {
+    const { help } = JSON.parse(readFileSync(new URL('../../lib/help.json', import.meta.url), 'utf8'));
+    for (const [name, text] of Object.entries<string>(help)) {
+      for (const line of text.split('\n')) expect(line.length, `${name}: ${line}`).toBeLessThanOrEqual(80);
+    }
+  });
+
   it('what follows -- is no flag', async () => {
     const { stderr, exitCode } = await cli(folder, ['inspect', '--', '--help']);
     expect(stderr).toContain('REFERENCE_INVALID');
@@ -58,7 +83,10 @@ describe('a wrong command line ends with exit code 2 and a hint', () => {
       'verify --help',
     ],
     ['unknown command', ['pubish', 'a'], 'unknown command "pubish"', 'Did you mean "publish"?'],
-    ['unknown command of a topic', ['registry', 'server'], '"registry" needs a command after it', 'registry serve'],
+    ['unknown command of a topic', ['registry', 'server'], 'unknown command "registry server"', 'registry serve'],
+    ['topic without a command', ['registry', '--json=x'], '"registry" needs a command after it', 'registry serve'],
+    ['help of an unknown command', ['help', 'pubish'], 'unknown command "pubish"', 'Did you mean "publish"?'],
+    ['flag without a command', ['--nosuch'], 'unknown flag --nosuch', 'COMMAND --help'],
     ['flags that exclude each other', ['inspect', 'a', '--raw', '--tree'], 'cannot also be provided', 'inspect --help'],
     ['bad reference', ['verify', 'acme/App'], 'REFERENCE_INVALID', ''],
     ['bad source', ['publish', 'a', 'linux/amd64='], 'a source is empty', '[PLATFORM=]REF'],
@@ -73,11 +101,24 @@ describe('a wrong command line ends with exit code 2 and a hint', () => {
     ['bad tag', ['publish', 'a', 'b', '-t', '-x'], 'not a tag', ''],
     ['bad type', ['publish', 'a', 'b', '--type', 'oct'], '--type must be one of auto, oci, docker', ''],
     ['bad progress', ['verify', 'a', '--progress', 'fancy'], '--progress must be one of auto, tty', ''],
-    ['bad duration', ['verify', 'a', '--timeout', '10'], '--timeout must be a duration such as 90s', '--timeout=10m'],
-    ['bad count', ['verify', 'a', '-j', '0'], '--jobs must be a whole number from 1 to 64', ''],
+    ['bad duration', ['verify', 'a', '--timeout', '10'], '--timeout must be a duration such as 90s', '--timeout=10s.'],
+    ['no duration', ['verify', 'a', '--timeout', 'soon'], '--timeout must be a duration such as 90s', '--timeout=10m.'],
+    ['bad count', ['verify', 'a', '-j', '100'], '--jobs must be a whole number from 1 to 64', '--jobs=64.'],
     ['bad rate', ['verify', 'a', '--max-rps', 'docker.io'], '--max-rps must be HOST=N', 'docker.io=5'],
-    ['bad profile', ['registry', 'serve', '--profile', 'ecr-publik'], '--profile names no profile', 'ecr-public'],
-    ['bad port', ['registry', 'serve', '--port', '65536'], '--port must be a whole number from 0 to 65535', ''],
+    ['bad profile', ['registry', 'serve', '--profile', 'ecr-publik'], 'no profile "ecr-publik"', 'ecr-public'],
+    [
+      'beginning of a profile',
+      ['registry', 'serve', '--profile', 'ecr'],
+      'no profile "ecr"',
+      'ecr-off, ecr-mounting, ',
+    ],
+    [
+      'bad port',
+      ['registry', 'serve', '--port', '65536'],
+      '--port must be a whole number from 0 to 65535',
+      '--port=65535.',
+    ],
+    ['no port', ['registry', 'serve', '--port', 'abc'], '--port must be a whole number', '--port=5001.'],
   ] as const)('%s', async (_, args, message, hint) => {
     const { stdout, stderr, exitCode } = await cli(folder, args);
     expect(stderr).toContain(message);
@@ -127,6 +168,7 @@ describe('--json', () => {
     [['verify', 'a', '--timeout', 'hunter2', '--json']],
     [['verify', 'a', '--max-rps', 'x=hunter2']],
     [['hunter2', '--json']],
+    [['--password=hunter2']],
   ])('and no value of the command line: %j', async (args) => {
     const { stdout, stderr, exitCode } = await cli(folder, args);
     // A word in the place of a command is no value.

@@ -8,10 +8,11 @@ export type HelpFile = {
   readonly help: Readonly<Record<string, string>>;
 };
 
-/** Wide enough for a table, narrow enough for a README. */
-const COLUMNS = 100;
+/** The width of a terminal that nobody has widened; a pipe has none to ask for. */
+const COLUMNS = 80;
 
-const MORE = 'Run manifest-publish COMMAND --help for more, or manifest-publish demo to see it at work.';
+const MORE = `Run manifest-publish COMMAND --help for more, or manifest-publish demo to see it
+at work.`;
 
 /** The commands of lib/ as oclif knows them, read from the classes and not from `oclif.manifest.json`. */
 export async function loadPlugin(): Promise<Plugin> {
@@ -30,11 +31,17 @@ export async function loadPlugin(): Promise<Plugin> {
 export async function renderHelp(): Promise<HelpFile> {
   const { topics, commandIDs, name, version, userAgent } = await loadConfig();
   // oclif names the machine that renders; the reader's may be another one.
-  const whole = (await render([])).replace(userAgent, `${name}/${version}`);
+  const whole = folded((await render([])).replace(userAgent, `${name}/${version}`));
   const help: Record<string, string> = { '': `${whole}\n${MORE}\n` };
   for (const topic of topics) help[topic.name] = await render([topic.name]);
   for (const id of commandIDs) help[id.replaceAll(':', ' ')] = await render(id.split(':'));
   return { name, version, help };
+}
+
+/** oclif wraps everything but the sentence on top of the whole. */
+function folded(text: string): string {
+  const end = text.lastIndexOf(' ', COLUMNS);
+  return text.indexOf('\n') <= COLUMNS ? text : `${text.slice(0, end)}\n${text.slice(end + 1)}`;
 }
 
 /** A new one each time: rendering changes the ids inside it. */

@@ -1,6 +1,6 @@
 /**
  * Stable names of everything that can go wrong and that the user can act on, each with the exit code it ends in.
- * Scripts may test for both; `docs/errors.md` explains them. Exit codes are those of `docs/architecture.md`:
+ * Scripts may test for both. Exit codes are those of `docs/architecture.md`:
  * 2 usage or unsupported input, 3 authentication or permission, 4 not there, 5 registry or network, 6 integrity,
  * 7 refused by a rule, 8 local I/O, 130 and 143 signals.
  */
@@ -90,14 +90,18 @@ export class PublishError extends Error {
     this.moved = details.moved;
   }
 
-  /** The same failure seen from a step further up: another message or side, everything else kept. */
+  /** The same failure seen from a step further up: what is named is changed, everything else kept. */
   with(changes: {
     readonly code?: ErrorCode;
     readonly message?: string;
     readonly hint?: string;
     readonly side?: ErrorSide;
+    readonly registry?: string;
+    readonly repository?: string;
     readonly moved?: readonly string[];
   }): PublishError {
+    const registry = changes.registry ?? this.registry;
+    const repository = changes.repository ?? this.repository;
     const moved = changes.moved ?? this.moved;
     const copy = new PublishError(
       changes.code ?? this.code,
@@ -105,8 +109,8 @@ export class PublishError extends Error {
       changes.hint ?? this.hint,
       {
         side: changes.side ?? this.side,
-        ...(this.registry === undefined ? {} : { registry: this.registry }),
-        ...(this.repository === undefined ? {} : { repository: this.repository }),
+        ...(registry === undefined ? {} : { registry }),
+        ...(repository === undefined ? {} : { repository }),
         ...(this.status === undefined ? {} : { status: this.status }),
         ...(moved === undefined ? {} : { moved }),
         ...(this.cause === undefined ? {} : { cause: this.cause }),
@@ -127,6 +131,8 @@ export type ErrorDocument = {
     readonly registry?: string;
     readonly repository?: string;
     readonly status?: number;
+    /** Target tags that were moved before the failure; absent when no publish was under way. */
+    readonly moved?: readonly string[];
     readonly exitCode: number;
   };
 };

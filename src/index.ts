@@ -7,11 +7,11 @@ import type { Inspection, Verification } from './publish/findings.ts';
 import type { PublishReport } from './publish/report.ts';
 
 // The door for programs: what the commands of the same names do, without a terminal. Errors are those of the command
-// line, with `code`, `exitCode` and `hint`.
+// line: `PublishError` with `code`, `exitCode` and `hint`.
 
 export type { PublishOptions } from './cli/request.ts';
 export type { NetworkSettings } from './cli/settings.ts';
-export type { ErrorCode, ErrorSide, PublishError } from './errors.ts';
+export { type ErrorCode, type ErrorSide, PublishError } from './errors.ts';
 export type { Descriptor, Platform } from './model/descriptor.ts';
 export type { Digest } from './model/digest.ts';
 export type { PublishEvent } from './publish/events.ts';

@@ -1,4 +1,14 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -59,7 +69,11 @@ describe('the package', () => {
         'package.json',
       ].filter((name) => name !== 'README.md' || readdirSync(ROOT).includes(name)),
     );
-    expect(readdirSync(join(installed, 'docs'))).toEqual(['config.schema.json']);
+    const readme = readFileSync(join(installed, 'README.md'), 'utf8');
+    for (const [, link = ''] of readme.matchAll(/\]\(([^):#]+)[^)]*\)/g)) {
+      expect(existsSync(join(installed, link)), link).toBe(true);
+    }
+    expect(readme).toContain(`./manifest-publish-${manifest()['version']}.tgz`);
     expect(readFileSync(join(installed, 'LICENSE'), 'utf8')).toContain('Apache License');
   });
 
@@ -126,7 +140,7 @@ describe('the library door', () => {
     const home = join(folder, 'consumer');
     mkdirSync(join(home, 'node_modules'), { recursive: true });
     cpSync(installed, join(home, 'node_modules/manifest-publish'), { recursive: true });
-    const names = '["inspect","planPublish","publish","verify"]';
+    const names = '["PublishError","inspect","planPublish","publish","verify"]';
     const imported = await run(
       process.execPath,
       [
@@ -143,6 +157,25 @@ describe('the library door', () => {
       { cwd: home },
     );
     expect(required.stdout.trim()).toBe(names);
+  });
+
+  it('does what the README shows', async () => {
+    const [, example = ''] = /```js\n(.*?)```/s.exec(readFileSync(join(installed, 'README.md'), 'utf8')) ?? [];
+    const home = join(folder, 'consumer');
+    const registry = await startRegistry();
+    const shown = () =>
+      run(process.execPath, ['--input-type=module', '-e', example.replaceAll('localhost:5000', registry.host)], {
+        cwd: home,
+        env: { HOME: home },
+      });
+    try {
+      expect((await shown()).stderr).toMatch(/^SOURCE_NOT_FOUND: /);
+      seedDebian(registry);
+      const { stdout, stderr } = await shown();
+      expect(stdout, stderr).toBe(`${registry.tagOf('debian/debian', 'bullseye')}\n`);
+    } finally {
+      await registry.close();
+    }
   });
 
   it('has types that hold without our sources', async () => {

@@ -4,14 +4,23 @@ import type { Credential } from '../http/origin.ts';
 import type { LoginAdvice, Scope } from './scope.ts';
 import { scopeText, type TokenRefusal } from './token.ts';
 
-/** Says whether there was a login and what to do; the full name shows a registry that was left out by mistake. */
-export function loginAdvice(host: string, repository: string, credential: Credential): LoginAdvice {
+/**
+ * Says whether there was a login and what to do; the full name shows a registry that was left out by mistake.
+ *
+ * @param from the file or helper that had the login
+ */
+export function loginAdvice(
+  host: string,
+  repository: string,
+  credential: Credential,
+  from: string | undefined,
+): LoginAdvice {
   const hub = canonicalHost(host) === 'docker.io';
   const name = `${hub ? 'docker.io' : host}/${repository}`;
   const command = hub ? 'docker login' : `docker login ${host}`;
   if (credential.kind !== 'none') {
     return {
-      login: `the login found for ${name} was not enough`,
+      login: `the login found for ${name}${from === undefined ? '' : ` in ${from}`} was refused: a wrong or expired password, or no right to this`,
       hint: `Check that this login may use ${name}, or log in again: ${command}`,
     };
   }
@@ -29,10 +38,11 @@ export function tokenRefused(
   host: string,
   scopes: readonly Scope[],
   credential: Credential,
+  from: string | undefined,
 ): PublishError {
   const { status, server, code, message } = refusal;
   const repository = scopes[0]?.repository ?? '';
-  const advice = loginAdvice(host, repository, credential);
+  const advice = loginAdvice(host, repository, credential, from);
   const words = [`status ${status}`, code, message === undefined ? undefined : JSON.stringify(message)]
     .filter((word) => word !== undefined)
     .join(', ');
@@ -55,7 +65,7 @@ export function schemeUnknown(host: string, repository: string, schemes: readonl
   return new PublishError(
     'UNAUTHORIZED',
     `${name}/${repository}: ${name} wants ${schemes.join(' or ')} authentication, which is not supported`,
-    'Ask the registry’s operator for access by password or token (Basic or Bearer).',
+    "Ask the registry's operator for access by password or token (Basic or Bearer).",
     { registry: name, repository, status: 401 },
   );
 }

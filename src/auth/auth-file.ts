@@ -11,11 +11,16 @@ export type AuthEntry = {
 
 /** What a file says of logins; keys are host or host/path, in the form of {@link normaliseKey}. */
 export type AuthFile = {
+  /** For messages. */
+  readonly name: string;
   readonly auths: ReadonlyMap<string, AuthEntry>;
   /** Programs by key. */
   readonly credHelpers: ReadonlyMap<string, string>;
   readonly credsStore: string | undefined;
 };
+
+/** The variable that may hold the text of such a file. */
+export const INLINE = 'DOCKER_AUTH_CONFIG';
 
 const HUB = 'docker.io';
 const HUB_ALIASES: ReadonlySet<string> = new Set(['docker.io', 'index.docker.io', 'registry-1.docker.io']);
@@ -71,7 +76,7 @@ export function parseAuthFile(text: string, name: string): AuthFile {
     if (typeof program === 'string') credHelpers.set(normaliseKey(key), program);
   }
   const store = document['credsStore'];
-  return { auths, credHelpers, credsStore: typeof store === 'string' && store !== '' ? store : undefined };
+  return { name, auths, credHelpers, credsStore: typeof store === 'string' && store !== '' ? store : undefined };
 }
 
 /**
@@ -125,7 +130,7 @@ function unreadable(name: string, why: string): PublishError {
   return new PublishError(
     'CREDENTIALS_FAILED',
     `cannot read the logins in ${name}: ${why}`,
-    'Mend or remove the file, then log in again: docker login HOST.',
+    name === INLINE ? `Mend or unset ${INLINE}.` : 'Mend or remove the file, then log in again: docker login HOST.',
   );
 }
 

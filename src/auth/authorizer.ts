@@ -76,7 +76,9 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
     not?: string,
   ): Promise<Extract<Proof, { kind: 'bearer' }>> {
     const answer = await tokens.get({ host, service, scopes, credential, signal }, not);
-    if (!('value' in answer)) throw tokenRefused(answer, host, scopes, credential);
+    if (!('value' in answer)) {
+      throw tokenRefused(answer, host, scopes, credential, credentials.originOf?.(credential));
+    }
     return { kind: 'bearer', header: `Bearer ${answer.value}`, token: answer };
   }
 
@@ -208,7 +210,8 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
 
     async advise(host, repository) {
       try {
-        return loginAdvice(host, repository, await credentials.lookup(host, repository));
+        const credential = await credentials.lookup(host, repository);
+        return loginAdvice(host, repository, credential, credentials.originOf?.(credential));
       } catch (error) {
         if (!(error instanceof PublishError)) throw error;
         return { login: error.message, hint: error.hint };

@@ -1,13 +1,15 @@
 import { join } from 'node:path';
 import { PublishError } from '../errors.ts';
 import type { Credential } from '../http/origin.ts';
-import { type AuthFile, keysFor, normaliseKey, parseAuthFile } from './auth-file.ts';
+import { type AuthFile, INLINE, keysFor, normaliseKey, parseAuthFile } from './auth-file.ts';
 import { askHelper, type RunHelper } from './helper.ts';
 
 /** Finds logins. The same login is the same object, however often it is looked up. */
 export interface CredentialSource {
   /** @throws PublishError `CREDENTIALS_FAILED` */
   lookup(host: string, repository: string): Promise<Credential>;
+  /** The file, variable or helper that had the login, for messages. */
+  originOf?(credential: Credential): string | undefined;
 }
 
 /** Where logins may be. */
@@ -36,13 +38,21 @@ export function createCredentialSource(world: CredentialWorld): CredentialSource
   const { runHelper } = world;
   let files: Promise<readonly AuthFile[]> | undefined;
   const found = new Map<string, Promise<Credential>>();
+  const origins = new WeakMap<Credential, string>();
   const stored = new Map<string, Promise<Credential | undefined>>();
 
   function ask(program: string, server: string): Promise<Credential | undefined> {
     const key = `${program} ${server}`;
-    const running = stored.get(key) ?? askHelper(program, server, runHelper);
+    const running = stored.get(key) ?? askHelper(program, server, runHelper).then(from(`docker-credential-${program}`));
     stored.set(key, running);
     return running;
+  }
+
+  function from(origin: string): (credential: Credential | undefined) => Credential | undefined {
+    return (credential) => {
+      if (credential !== undefined) origins.set(credential, origin);
+      return credential;
+    };
   }
 
   /** Undefined when the file knows nothing of the host. */
@@ -53,7 +63,7 @@ export function createCredentialSource(world: CredentialWorld): CredentialSource
     if (helper !== undefined) return (await ask(helper, serverName(host))) ?? NONE;
     const entries = keys.map((key) => file.auths.get(key)).filter((entry) => entry !== undefined);
     const login = entries.find(({ credential }) => credential !== undefined);
-    if (login?.credential !== undefined) return login.credential;
+    if (login?.credential !== undefined) return from(file.name)(login.credential);
     if (file.credsStore === undefined) return undefined;
     // An empty entry tells under which name the store has the login.
     const names = new Set([serverName(host), ...entries.map(({ key }) => key)]);
@@ -80,6 +90,7 @@ export function createCredentialSource(world: CredentialWorld): CredentialSource
       found.set(key, running);
       return running;
     },
+    originOf: (credential) => origins.get(credential),
   };
 }
 
@@ -89,11 +100,11 @@ function serverName(host: string): string {
 
 async function readFiles({ env, home, readFile }: CredentialWorld): Promise<readonly AuthFile[]> {
   const files: AuthFile[] = [];
-  const inline = env['DOCKER_AUTH_CONFIG'];
+  const inline = env[INLINE];
   // Only logins: naming programs to be run is for files.
   if (isSet(inline)) {
-    const { auths } = parseAuthFile(inline, 'DOCKER_AUTH_CONFIG');
-    files.push({ auths, credHelpers: new Map(), credsStore: undefined });
+    const { name, auths } = parseAuthFile(inline, INLINE);
+    files.push({ name, auths, credHelpers: new Map(), credsStore: undefined });
   }
   for (const path of pathsOf(env, home)) {
     const text = await readFile(path).catch((error: unknown) => {

@@ -13,6 +13,9 @@ export type HelperRun =
   /** It could not be run, or had to be ended; `why` is put behind "docker-credential-x". */
   | { readonly kind: 'failed'; readonly why: string };
 
+/** Where it failed because the program is not there. */
+const MISSING = 'is not on PATH';
+
 /** Runs `program get` with `input` on its stdin. */
 export type RunHelper = (program: string, input: string) => Promise<HelperRun>;
 
@@ -67,10 +70,11 @@ function parseAnswer(stdout: string): { readonly username: string; readonly secr
 }
 
 function helperFailed(program: string, server: string, why: string): PublishError {
+  const cure = why === MISSING ? `Install ${program},` : `Try it by hand: echo ${server} | ${program} get;`;
   return new PublishError(
     'CREDENTIALS_FAILED',
     `the credential helper ${program} ${why} (asked for ${server})`,
-    `Try it by hand: echo ${server} | ${program} get; or take it out of docker's config.json and log in again.`,
+    `${cure} or take it out of docker's config.json and log in again.`,
     { registry: server },
   );
 }
@@ -88,7 +92,7 @@ export type HelperWorld = {
 export function createHelperRunner({ env, platform, timeLimit = TIME_LIMIT }: HelperWorld): RunHelper {
   return async (program, input) => {
     const file = await findProgram(program, env['PATH'] ?? env['Path'] ?? '', platform);
-    if (file === undefined) return { kind: 'failed', why: 'is not on PATH' };
+    if (file === undefined) return { kind: 'failed', why: MISSING };
     return new Promise((resolve) => {
       const child = spawn(file, ['get'], {
         env: { ...env },

@@ -103,17 +103,32 @@ function choice<T extends string>(written: Written, values: readonly T[]): T {
 export function duration(written: Written): number {
   const milliseconds = parseDuration(written.text);
   if (milliseconds !== undefined) return milliseconds;
-  throw usage(`${written.name} must be ${DURATION_FORM}, at most 24 days`, `Write for example ${written.name}=10m.`);
+  // A bare number is what other tools take for seconds.
+  const example = parseDuration(`${written.text}s`) === undefined ? '10m' : `${Number.parseInt(written.text, 10)}s`;
+  throw usage(
+    `${written.name} must be ${DURATION_FORM}, at most 24 days`,
+    `Write for example ${written.name}=${example}.`,
+  );
 }
 
-/** A whole number between the bounds. */
-export function count(written: Written, least: number, most: number): number {
+/**
+ * A whole number between the bounds.
+ *
+ * @param example for the hint, where the number that was written does not tell on which side it is out of bounds
+ */
+export function count(written: Written, least: number, most: number, example = least + 3): number {
   const value = parseCount(written.text, least, most);
   if (value !== undefined) return value;
   throw usage(
     `${written.name} must be a whole number from ${least} to ${most}`,
-    `Write for example ${written.name}=${least + 3}.`,
+    `Write for example ${written.name}=${nearestCount(written.text, least, most) ?? example}.`,
   );
+}
+
+/** The bound that a whole number is beyond. */
+function nearestCount(text: string, least: number, most: number): number | undefined {
+  if (!/^-?\d{1,15}$/.test(text)) return undefined;
+  return Math.min(most, Math.max(least, Number(text)));
 }
 
 /** The advice, led by the name that was most likely meant. */

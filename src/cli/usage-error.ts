@@ -44,15 +44,26 @@ type ParserFields = {
   readonly parse?: { readonly input?: { readonly flags?: object; readonly args?: object } };
 };
 
-/** @throws PublishError `USAGE_INVALID` */
+const COMMAND = /^[a-z][a-z-]{0,30}$/;
+
+/** What is wrong where no command begins. */
 export function unknownCommand(words: readonly string[], commands: readonly string[]): PublishError {
-  const [first = ''] = words;
+  // `help nosuch` asks for the help of a command that is not there.
+  const [first = '', second = ''] = words[0] === 'help' ? words.slice(1) : words;
+  if (first.startsWith('-')) {
+    const flag = first.replace(/=.*$/s, '');
+    // A name has a letter first: what is not one may be anything.
+    const name = /^--?[a-z][a-z-]{0,30}$/.test(flag) ? ` ${flag}` : '';
+    return usage(`unknown flag${name}`, 'Write it behind a command that has it; run manifest-publish COMMAND --help.');
+  }
   const within = commands.filter((command) => command.startsWith(`${first} `));
   const choices = within.length > 0 ? within : commands;
-  const guess = nearest(within.length > 0 ? words.slice(0, 2).join(' ') : first, choices);
+  const guess = nearest(within.length > 0 ? `${first} ${second}` : first, choices);
   const advice = guess === undefined ? `Commands: ${choices.join(', ')}.` : `Did you mean "${guess}"?`;
   // Only what can be a command is shown back.
-  const shown = /^[a-z][a-z-]{0,30}$/.test(first) ? ` "${first}"` : '';
-  const message = within.length > 0 ? `"${first}" needs a command after it` : `unknown command${shown}`;
+  const alone = within.length > 0 && !COMMAND.test(second);
+  const name = within.length > 0 ? `${first} ${second}` : first;
+  const shown = COMMAND.test(first) ? ` "${name}"` : '';
+  const message = alone ? `"${first}" needs a command after it` : `unknown command${shown}`;
   return usage(message, `${advice} Run manifest-publish --help.`);
 }

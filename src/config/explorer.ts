@@ -78,7 +78,9 @@ async function checked(file: string, value: unknown, trusted: boolean): Promise<
   const result = v.safeParse(CONFIG, value);
   if (!result.success) throw issueError(shown, text, result.issues[0]);
   if (!trusted) refuseWeakening(shown, text, result.output, value);
-  return withAbsoluteFiles(result.output, dirname(file));
+  // For editors; it sets nothing.
+  const { $schema: _, ...config } = result.output;
+  return withAbsoluteFiles(config, dirname(file));
 }
 
 const NO_MAP = 'the configuration must be a map of settings';
@@ -98,7 +100,9 @@ function issueError(file: string, text: string, issue: v.BaseIssue<unknown>): Pu
 }
 
 function knownKeys(path: readonly PropertyKey[]): readonly string[] {
-  if (path[0] !== 'registries' || path.length < 3) return Object.keys(CONFIG.entries);
+  if (path[0] !== 'registries' || path.length < 3) {
+    return Object.keys(CONFIG.entries).filter((key) => key !== '$schema');
+  }
   return ['insecure', 'plainHttp', 'caFile', 'maxRps'] satisfies (keyof RegistryConfig)[];
 }
 

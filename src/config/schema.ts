@@ -57,6 +57,7 @@ const HOST = v.pipe(
 /** What a configuration file may hold; the JSON Schema in `docs/` is made from it. */
 export const CONFIG = v.strictObject(
   {
+    $schema: v.exactOptional(v.pipe(v.string('must be an address'), v.description('Where editors find this schema.'))),
     jobs: v.exactOptional(count(1, 64, 'Blobs over 4 MiB that are copied at a time per registry (--jobs).')),
     retries: v.exactOptional(count(0, 20, 'How often a failed request is sent again (--retries).')),
     timeout: v.exactOptional(duration('Longest time for the whole run, such as 10m (--timeout).')),

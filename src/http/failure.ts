@@ -135,15 +135,15 @@ export function exchangeFailed(error: unknown, { host, via, sends, plain }: Fail
     case 'tls':
       return new PublishError(
         'TLS_FAILED',
-        `${host}: its certificate was not accepted (${code})`,
-        'Trust its authority with --ca-file FILE, or pass --insecure for a registry whose certificate cannot be checked.',
+        `${host}: ${OTHER_NAME.includes(code) ? 'its certificate is for another name' : 'its certificate was not accepted'} (${code})`,
+        certificateAdvice(code, host),
         details,
       );
     case 'not-tls':
       return new PublishError(
         'TLS_FAILED',
         `${host} does not speak TLS (${code})`,
-        'Pass --plain-http if this registry speaks plain HTTP, or --insecure to try both.',
+        `If it speaks plain HTTP, ${forHost('--plain-http', 'plainHttp', host)}.`,
         details,
       );
     case 'garbled':
@@ -160,7 +160,7 @@ export function exchangeFailed(error: unknown, { host, via, sends, plain }: Fail
         'NETWORK_FAILED',
         `${host}${via === undefined ? '' : ` through the proxy ${via}`}: ${WORDS[code] ?? 'the request failed'} (${code}${statusOf(error)}${tries})`,
         via === undefined
-          ? adviceFor(code, plain)
+          ? networkAdvice(code, plain, host)
           : 'Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the login in them.',
         details,
       );
@@ -168,8 +168,23 @@ export function exchangeFailed(error: unknown, { host, via, sends, plain }: Fail
 }
 
 /** A registry that speaks plain http without a port listens on 80, so that https finds nobody (docker/cli#2347). */
-function adviceFor(code: string, plain: boolean): string {
-  const again = 'Check the name, the network and the registry’s state, then run the same command again';
+function networkAdvice(code: string, plain: boolean, host: string): string {
+  const again = "Check the name, the network and the registry's state, then run the same command again";
   if (code !== 'ECONNREFUSED' || plain) return `${again}.`;
-  return `${again}; for a registry that speaks plain HTTP pass --plain-http, or --insecure to try both.`;
+  return `${again}; if it speaks plain HTTP, ${forHost('--plain-http', 'plainHttp', host)}.`;
+}
+
+/** The name is not in the certificate: no authority can mend that. */
+const OTHER_NAME: readonly string[] = ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'];
+
+function certificateAdvice(code: string, host: string): string {
+  const unchecked = `to do without the check, ${forHost('--insecure', 'insecure', host)}`;
+  if (OTHER_NAME.includes(code)) return `Use a name that the certificate is for; ${unchecked}.`;
+  return `Trust its authority with --ca-file FILE, which is for all registries; ${unchecked}.`;
+}
+
+/** The flags are for one registry; a text to be pasted for the others, sources above all. */
+function forHost(flag: string, key: 'plainHttp' | 'insecure', host: string): string {
+  const file = `registries: {${JSON.stringify(host)}: {${key}: true}}`;
+  return `pass ${flag} (it is for the registry named first), or for another one write \`${file}\` into a file and name it with --config FILE`;
 }

@@ -76,7 +76,7 @@ export function originRefused(url: URL, registry: string, why: string): PublishE
   return new PublishError(
     'ORIGIN_REFUSED',
     `${registry} names ${url.protocol}//${url.host}, which is refused: ${why}`,
-    'Ask the registry’s operator why it names this address; nothing was sent there.',
+    "Ask the registry's operator why it names this address; nothing was sent there.",
     { registry },
   );
 }

@@ -83,8 +83,8 @@ export function parsePlatform(text: string): Platform {
 
 /**
  * A platform of a user's hand, spelled Go's way: lower case, `armhf` as arm/v7, `armel` as arm/v5, `aarch64` as arm64,
- * `armv7` as arm/v7, variant `armv7` or `7` as `v7`. For platforms whose fields are written one by one, in spec files
- * and in `annotate`; platforms that a registry sent are never changed.
+ * `armv7` as arm/v7, variant `armv7` or `7` as `v7`. For platforms whose fields are written one by one as well;
+ * platforms that a registry sent are never changed.
  *
  * @throws PublishError `PLATFORM_INVALID` also for pairs that exist nowhere, such as arm64/v7
  */

@@ -75,7 +75,7 @@ export function compose(
   if (request.expectPlatforms !== undefined) checkExpected(request.expectPlatforms, listed);
   if (verbatim !== undefined) return { index: verbatimBytes(verbatim, bytes), listed, warnings: [] };
 
-  if (listed.length === 0) throw nothingListed();
+  if (listed.every(({ child }) => child.kind === 'attestation')) throw nothingListed();
   checkDuplicates(listed);
   const entries = listed.map(({ entry }) => entry);
   const mediaType = indexTypeFor(entries, request.type);
@@ -124,17 +124,18 @@ function listChildren(
     ...(request.platforms.length > 0 ? [request.platforms] : []),
   ];
 
-  const kept = new Map<Digest, ListedChild>();
-  for (const child of source.children) {
-    if (child.kind === 'attestation') continue;
+  const chosen = source.children.map((child): ListedChild | undefined => {
+    if (child.kind === 'attestation') return undefined;
     const platform = platformOf(child, label, configs, request.forcePlatform);
-    if (!filters.every((wanted) => matchesAny(wanted, platform))) continue;
-    const entry = { ...child.descriptor, ...(platform === undefined ? {} : { platform }) };
-    kept.set(child.manifest.digest, { child, entry });
+    if (!filters.every((wanted) => matchesAny(wanted, platform))) return undefined;
+    return { child, entry: { ...child.descriptor, ...(platform === undefined ? {} : { platform }) } };
+  });
+  const kept = new Set(chosen.map((one) => one?.entry.digest));
+  if (explicit !== undefined && chosen.every((one) => one === undefined) && request.platforms.length === 0) {
+    throw notListed(explicit, source);
   }
-  if (pick !== undefined && kept.size === 0 && request.platforms.length === 0) throw notListed(pick, source);
-  return source.children.flatMap((child) => {
-    if (child.kind !== 'attestation') return kept.get(child.manifest.digest) ?? [];
+  return source.children.flatMap((child, position) => {
+    if (child.kind !== 'attestation') return chosen[position] ?? [];
     const stays = filters.length === 0 || child.subjects.some((subject) => kept.has(subject));
     return stays ? [{ child, entry: child.descriptor }] : [];
   });

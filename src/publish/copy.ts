@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream';
 import { PublishError } from '../errors.ts';
 import { backoff } from '../http/retry.ts';
-import type { CopyPlaces, UploadAnswer, UploadSession, VerbOptions } from '../registry/client.ts';
+import type { CopyPlaces, UploadAnswer, UploadBody, UploadSession, VerbOptions } from '../registry/client.ts';
 import type { PlannedBlob } from './plan.ts';
 import type { Location } from './resolved.ts';
+import { stoppable } from './stop.ts';
 import type { TransferRun } from './transfer.ts';
 
 /** At most ten progress events a second and blob. */
@@ -24,7 +25,11 @@ export type CopyResult =
   | { readonly kind: 'present' | 'mounted' }
   | { readonly kind: 'copied'; readonly bytesSent: number; readonly why: string };
 
-type Try = { readonly kind: 'present' | 'mounted' } | UploadAnswer;
+type Try =
+  | { readonly kind: 'present' | 'mounted' }
+  /** The source could not be opened; another place may hold the blob. */
+  | { readonly kind: 'unreadable'; readonly error: PublishError }
+  | UploadAnswer;
 
 /**
  * Streams one blob into the target, whole: the unit of retry is the blob, since a stream cannot be sent twice. After
@@ -42,6 +47,7 @@ export async function copyBlob(
   let bytesSent = 0;
   let reason = why;
   let corrupt = 0;
+  let unread = 0;
   const count = (sent: number): void => {
     bytesSent += sent;
   };
@@ -62,17 +68,16 @@ export async function copyBlob(
         corrupt += 1;
         if (corrupt > 1) throw result.error;
         break;
+      case 'unreadable':
+        unread += 1;
+        if (unread >= blob.sources.length) throw result.error;
+        break;
       case 'broken':
-        if (attempt >= ports.retries || isFinal(result.error, blob, attempt)) throw result.error;
+        // A new token helps once.
+        if (attempt >= ports.retries || (result.error.code === 'UNAUTHORIZED' && attempt > 0)) throw result.error;
         await ports.clock.sleep(backoff(attempt, ports.random), signal);
     }
   }
-}
-
-/** Asking the same place again would give the same answer. */
-function isFinal(error: PublishError, blob: PlannedBlob, attempt: number): boolean {
-  if (error.code === 'BLOB_NOT_FOUND') return attempt + 1 >= blob.sources.length;
-  return error.code === 'UNAUTHORIZED' && attempt > 0;
 }
 
 async function tryCopy(
@@ -85,52 +90,67 @@ async function tryCopy(
 ): Promise<Try> {
   const { ports, signal, target } = run;
   const bytes = run.inMemory.get(blob.digest);
-  const reads = bytes === undefined && source !== undefined;
+  const from = bytes === undefined ? source : undefined;
   const places = await ports.limiter.takeCopy({
-    ...(reads ? { source: source.host } : {}),
+    ...(from === undefined ? {} : { source: from.host }),
     target: target.host,
     size: blob.size,
     signal,
   });
+  const reading = stoppable(signal);
+  const stream = from === undefined ? undefined : openSource(blob, from, places, reading.signal, run);
+  let body: Readable | undefined;
   try {
-    const reading = reads ? readSource(blob, source, places, run) : undefined;
-    const opened = await settle(openTarget(blob, opening, places, explain, run), reading);
-    if (opened.kind !== 'session') {
-      const stream = await reading;
-      if (stream?.kind === 'open') stream.body.destroy();
-      return opened;
-    }
-    const stream = await reading;
-    if (stream?.kind === 'failed') {
+    const opened = await openTarget(blob, opening, places, explain, run);
+    // Nothing to send: whatever the source is doing is not waited for.
+    if (opened.kind !== 'session') return opened;
+    const read = await stream;
+    if (read?.kind === 'failed') {
       run.sessions.cancel(opened.session);
-      return { kind: 'broken', error: stream.error };
+      return unreadable(read.error, signal);
     }
-    const body = stream?.body ?? bytes ?? new Uint8Array();
-    let sent = 0;
-    const show = progressOf(blob, run);
-    const progress = (bytesSoFar: number): void => {
-      sent = bytesSoFar;
-      show(sent);
-    };
-    const answer = await run.registry.upload(opened.session, blob, body, { signal, place: places.target, progress });
-    run.sessions.used(opened.session);
-    count(answer.kind === 'stored' ? answer.bytesSent : sent);
-    return answer;
+    body = read?.body;
+    return await send(blob, opened.session, body ?? bytes ?? new Uint8Array(), places, count, run);
   } finally {
+    reading.stop();
+    const left = await stream;
+    if (left?.kind === 'open') left.body.destroy();
     places.release();
   }
 }
 
+async function send(
+  blob: PlannedBlob,
+  session: UploadSession,
+  body: UploadBody,
+  places: CopyPlaces,
+  count: (sent: number) => void,
+  run: TransferRun,
+): Promise<Try> {
+  let sent = 0;
+  const show = progressOf(blob, run);
+  const progress = (bytesSoFar: number): void => {
+    sent = bytesSoFar;
+    show(sent);
+  };
+  const options = { signal: run.signal, place: places.target, progress };
+  const answer = await run.registry.upload(session, blob, body, options);
+  run.sessions.used(session);
+  count(answer.kind === 'stored' ? answer.bytesSent : sent);
+  return answer;
+}
+
 type Reading =
   | { readonly kind: 'open'; readonly body: Readable }
-  | { readonly kind: 'failed'; readonly error: PublishError };
+  | { readonly kind: 'failed'; readonly error: unknown };
 
-/** A source that cannot be read is an answer here: the target may turn out to hold the blob. */
-async function readSource(
+/** Never rejects: the target may turn out to hold the blob, and then it does not matter what the source says. */
+async function openSource(
   blob: PlannedBlob,
   source: Location,
   places: CopyPlaces,
-  { ports, signal }: TransferRun,
+  signal: AbortSignal,
+  { ports }: TransferRun,
 ): Promise<Reading> {
   const place = places.source === undefined ? {} : { place: places.source };
   try {
@@ -139,20 +159,16 @@ async function readSource(
     body.once('close', () => places.source?.release());
     return { kind: 'open', body };
   } catch (error) {
-    if (error instanceof PublishError && !signal.aborted)
-      return { kind: 'failed', error: error.with({ side: 'source' }) };
-    throw error;
+    return { kind: 'failed', error };
   }
 }
 
-/** Waits for the target; when it fails, the source's stream is not left behind. */
-async function settle<T>(work: Promise<T>, reading: Promise<Reading> | undefined): Promise<T> {
-  const [done, read] = await Promise.allSettled([work, reading]);
-  if (done.status === 'rejected') {
-    if (read.status === 'fulfilled' && read.value?.kind === 'open') read.value.body.destroy();
-    throw done.reason;
-  }
-  return done.value;
+/** What a source that does not open means. It has been asked as often as anything is asked. */
+function unreadable(error: unknown, signal: AbortSignal): Try {
+  signal.throwIfAborted();
+  if (!(error instanceof PublishError)) throw error;
+  const corrupt = error.code === 'SIZE_MISMATCH' || error.code === 'DIGEST_MISMATCH';
+  return { kind: corrupt ? 'corrupt' : 'unreadable', error: error.with({ side: 'source' }) };
 }
 
 type Opened = { readonly kind: 'present' | 'mounted' } | { readonly kind: 'session'; readonly session: UploadSession };

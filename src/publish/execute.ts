@@ -60,10 +60,8 @@ export async function execute(
   try {
     const placement = createChildPlacement(plan, bytes, verify, run);
     const children = plan.children.map(({ digest }) => digest);
-    const [composition, ...outcomes] = await allOrNone<unknown>(
-      [composing, ...children.map((digest) => placement.child(digest))],
-      stop,
-    ).then((values) => values as [Composition, ...ManifestOutcome[]]);
+    await allOrNone<unknown>([composing, ...children.map((digest) => placement.child(digest))], stop);
+    const composition = await composing;
     const tags = await moveTags(resolution.tags, {
       target: plan.target,
       registry,
@@ -74,7 +72,7 @@ export async function execute(
     });
     return {
       composition,
-      manifests: new Map(children.map((digest, index) => [digest, outcomes[index] ?? 'present'])),
+      manifests: placement.manifests,
       blobOutcome: placement.outcome,
       tags,
     };

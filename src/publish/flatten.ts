@@ -10,6 +10,7 @@ import {
 } from '../model/manifest.ts';
 import { formatPlatform, matchesPlatform } from '../model/platform.ts';
 import { formatReference, withDigest } from '../model/reference.ts';
+import { oncePerKey } from './once.ts';
 import type { PublishPorts } from './ports.ts';
 import type { SourceRequest } from './request.ts';
 import type { ChildKind, ResolvedChild, ResolvedSource } from './resolved.ts';
@@ -26,9 +27,10 @@ type Walk = {
   readonly source: SourceRequest;
   readonly name: string;
   readonly wanted: readonly Platform[];
-  readonly bytes: Map<Digest, Uint8Array>;
-  readonly ports: PublishPorts;
-  readonly signal: AbortSignal;
+  /** A manifest of the source's repository, read once however often it is listed. */
+  readonly read: (digest: Digest) => Promise<Manifest>;
+  /** Entries met so far, over all levels: counted before they are read. */
+  entries: number;
 };
 
 /**
@@ -53,16 +55,18 @@ export async function expandSource(
     return { request: source, root, flat: false, children: [resolvedChild(source, root, descriptor, true)] };
   }
   const wanted = picksChild(source, root) ? [source.platform] : filter;
-  const walk: Walk = { source, name, wanted, bytes, ports, signal };
+  const read = oncePerKey((digest: Digest) => readChild(digest, source, name, bytes, ports, signal));
+  const walk: Walk = { source, name, wanted, read, entries: 0 };
   const children = await expandIndex(root, 1, walk);
-  if (children.length > ENTRIES_MAX) throw tooMany(name);
   const flat = root.manifests.every((entry) => !isIndexType(entry.mediaType));
   return { request: source, root, flat, children };
 }
 
 /** Whether `PLATFORM=` chooses among several images, rather than labels the only one. */
 export function picksChild(source: SourceRequest, root: Manifest): source is SourceRequest & { platform: Platform } {
-  return source.platform !== undefined && root.kind === 'index' && root.manifests.filter(isImageEntry).length > 1;
+  if (source.platform === undefined || root.kind !== 'index') return false;
+  const images = root.manifests.filter(isImageEntry);
+  return images.length > 1 || images.some((entry) => isIndexType(entry.mediaType));
 }
 
 async function expandIndex(index: ImageIndex, depth: number, walk: Walk): Promise<readonly ResolvedChild[]> {
@@ -75,12 +79,14 @@ async function expandIndex(index: ImageIndex, depth: number, walk: Walk): Promis
     );
   }
   const entries = wantedEntries(index, walk.wanted);
+  walk.entries += entries.length;
+  if (walk.entries > ENTRIES_MAX) throw tooMany(walk.name);
   const children = await Promise.all(entries.map((entry) => expandEntry(entry, depth, walk)));
   return children.flat();
 }
 
 async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promise<readonly ResolvedChild[]> {
-  const { source, name, bytes, ports, signal } = walk;
+  const { source, name } = walk;
   if (!isManifestType(entry.mediaType)) {
     throw new PublishError(
       'MANIFEST_UNSUPPORTED',
@@ -89,27 +95,35 @@ async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promis
       { side: 'source' },
     );
   }
-  const { host, repository } = source.reference;
-  const answer = await ports.registry(host).getManifest(repository, entry.digest, { signal });
-  if (answer.kind !== 'found') {
-    throw answer.error.with({
-      side: 'source',
-      message: `${name} lists a child that cannot be read: ${answer.error.message}`,
-    });
-  }
-  const childName = formatReference(withDigest(source.reference, entry.digest));
-  const manifest = parseManifest(answer.manifest.bytes, entry.digest, answer.manifest.contentType, childName);
+  const manifest = await walk.read(entry.digest);
   if (manifest.size !== entry.size || manifest.mediaType !== entry.mediaType) {
     throw new PublishError(
       manifest.size === entry.size ? 'MANIFEST_INVALID' : 'SIZE_MISMATCH',
-      `${childName} is ${manifest.mediaType} of ${manifest.size} bytes, but ${name} lists it as ${entry.mediaType} of ${entry.size} bytes`,
+      `${entry.digest} is ${manifest.mediaType} of ${manifest.size} bytes, but ${name} lists it as ${entry.mediaType} of ${entry.size} bytes`,
       'The source index is damaged; build and push it again.',
       { side: 'source' },
     );
   }
-  bytes.set(manifest.digest, answer.manifest.bytes);
   if (manifest.kind === 'image') return [resolvedChild(source, manifest, entry, false)];
   return expandIndex(manifest, depth + 1, walk);
+}
+
+async function readChild(
+  digest: Digest,
+  { reference }: SourceRequest,
+  name: string,
+  bytes: Map<Digest, Uint8Array>,
+  ports: PublishPorts,
+  signal: AbortSignal,
+): Promise<Manifest> {
+  const answer = await ports.registry(reference.host).getManifest(reference.repository, digest, { signal });
+  if (answer.kind !== 'found') {
+    const message = `${name} lists a child that cannot be read: ${answer.error.message}`;
+    throw answer.error.with({ side: 'source', message });
+  }
+  bytes.set(digest, answer.manifest.bytes);
+  const childName = formatReference(withDigest(reference, digest));
+  return parseManifest(answer.manifest.bytes, digest, answer.manifest.contentType, childName);
 }
 
 /**
@@ -117,17 +131,15 @@ async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promis
  * indexes, and the attestations of all of these.
  */
 function wantedEntries(index: ImageIndex, wanted: readonly Platform[]): readonly Descriptor[] {
-  if (index.manifests.length > ENTRIES_MAX) throw tooMany('an index');
   if (wanted.length === 0) return index.manifests;
-  const kept = new Set<Digest>();
-  for (const entry of index.manifests) {
-    if (isAttestation(entry)) continue;
-    const { platform } = entry;
-    if (platform === undefined || wanted.some((want) => matchesPlatform(want, platform))) kept.add(entry.digest);
-  }
+  const isWanted = ({ platform }: Descriptor): boolean =>
+    platform === undefined || wanted.some((want) => matchesPlatform(want, platform));
+  const images = index.manifests.filter((entry) => isImageEntry(entry) && isWanted(entry));
+  const digests = new Set(images.map(({ digest }) => digest));
   return index.manifests.filter((entry) => {
-    const decides = isAttestation(entry) ? attestationSubject(entry) : entry.digest;
-    return decides !== undefined && kept.has(decides);
+    if (isImageEntry(entry)) return isWanted(entry);
+    const subject = attestationSubject(entry);
+    return subject !== undefined && digests.has(subject);
   });
 }
 

@@ -1,4 +1,4 @@
-import type { PublishError } from '../errors.ts';
+import { PublishError } from '../errors.ts';
 import type { Digest } from '../model/digest.ts';
 import { allOrNone, oncePerKey } from './once.ts';
 import type { PlannedChild, PublishPlan } from './plan.ts';
@@ -14,6 +14,8 @@ export type ManifestOutcome = 'present' | 'pushed';
 export interface ChildPlacement {
   /** Resolves when the child and everything below it is there, as far as the registry answers. */
   child(digest: Digest): Promise<ManifestOutcome>;
+  /** What became of each child so far. */
+  readonly manifests: ReadonlyMap<Digest, ManifestOutcome>;
   /** What became of a blob so far; undefined for blobs of children that were there already. */
   outcome(digest: Digest): BlobOutcome | undefined;
   /** After the index was refused: puts the children that the target lacks. `round` counts from 0. */
@@ -34,6 +36,7 @@ export function createChildPlacement(
   const children = new Map(plan.children.map((child) => [child.digest, child]));
   const planned = new Map(plan.blobs.map((blob) => [blob.digest, blob]));
   const outcomes = new Map<Digest, BlobOutcome>();
+  const manifests = new Map<Digest, ManifestOutcome>();
 
   const isThere = oncePerKey(async (digest: Digest): Promise<boolean> => {
     const standing = children.get(digest)?.standing;
@@ -54,8 +57,15 @@ export function createChildPlacement(
 
   /** A mounted blob that is not there is streamed; tells whether that was needed. */
   const lookAtMount = oncePerKey(async (digest: Digest): Promise<boolean> => {
-    const presence = await registry.hasBlob(target.repository, digest, { signal });
-    if (presence.kind !== 'absent') return false;
+    const gone = await registry.hasBlob(target.repository, digest, { signal }).then(
+      (presence) => presence.kind === 'absent',
+      (error: unknown) => {
+        // Only a 404 is news: a look that cannot be had must not end a run whose mounts were confirmed.
+        if (error instanceof PublishError && !signal.aborted) return false;
+        throw error;
+      },
+    );
+    if (!gone) return false;
     await replace(digest);
     return true;
   });
@@ -108,6 +118,7 @@ export function createChildPlacement(
     }
     const manifest = there ? 'present' : 'pushed';
     await run.gate;
+    manifests.set(digest, manifest);
     ports.emit({ kind: 'manifest.done', digest, manifest });
     return manifest;
   });
@@ -121,12 +132,13 @@ export function createChildPlacement(
     for (const digest of missing) {
       if ((await child(digest)) === 'pushed') late = true;
       else await put(mustGet(children, digest));
+      manifests.set(digest, 'pushed');
     }
     if (late) await ports.clock.sleep(1000 * 2 ** round, signal);
     return missing.length > 0 ? 'repaired' : 'nothing missing';
   }
 
-  return { child, outcome: (digest) => outcomes.get(digest), repair };
+  return { child, outcome: (digest) => outcomes.get(digest), manifests, repair };
 }
 
 function mustGet<V>(map: ReadonlyMap<Digest, V>, digest: Digest): V {

@@ -43,7 +43,13 @@ export async function resolve(
       reading.stop,
     );
     const sources = Promise.allSettled(
-      request.sources.map((source) => readSource(source, request, bytes, ports, reading.signal)),
+      request.sources.map((source) =>
+        readSource(source, request, bytes, ports, reading.signal).catch((error: unknown) => {
+          // A source that is missing may be one of several, and be waited for; anything else ends the run now.
+          if (!isMissing(error)) reading.stop(error);
+          throw error;
+        }),
+      ),
     );
     const [tagStates, outcomes] = await Promise.all([tags, sources]);
     return { target, tags: tagStates, sources: foundSources(outcomes) };
@@ -120,17 +126,24 @@ async function getSource(
   signal: AbortSignal,
 ): Promise<RawManifest> {
   const registry = ports.registry(reference.host);
-  const deadline = ports.clock.now() + wait;
+  const began = ports.clock.now();
+  const deadline = began + wait;
   for (let pause = 1000; ; pause = Math.min(pause * 2, SLOWEST_LOOK)) {
     const answer = await registry.getManifest(reference.repository, requestTarget(reference), { signal });
     if (answer.kind === 'found') return answer.manifest;
     const left = deadline - ports.clock.now();
     if (answer.kind === 'unknown' || left <= 0) {
-      const waited = wait > 0 ? { message: `${answer.error.message}, after ${wait / 1000} s of waiting` } : {};
-      throw answer.error.with({ side: 'source', ...waited });
+      const seconds = Math.round((ports.clock.now() - began) / 1000);
+      const waited = answer.kind === 'absent' && wait > 0;
+      const message = waited ? `${answer.error.message}, after ${seconds} s of waiting` : answer.error.message;
+      throw answer.error.with({ side: 'source', message });
     }
     await ports.clock.sleep(Math.min(pause, left), signal);
   }
+}
+
+function isMissing(error: unknown): error is PublishError {
+  return error instanceof PublishError && error.code === 'MANIFEST_NOT_FOUND';
 }
 
 /** All sources or one error: missing ones are named together, so that one run tells all there is to push first. */
@@ -139,9 +152,8 @@ function foundSources(outcomes: readonly PromiseSettledResult<ResolvedSource>[])
   const missing: PublishError[] = [];
   for (const outcome of outcomes) {
     if (outcome.status === 'fulfilled') found.push(outcome.value);
-    else if (outcome.reason instanceof PublishError && outcome.reason.code === 'MANIFEST_NOT_FOUND') {
-      missing.push(outcome.reason);
-    } else throw outcome.reason;
+    else if (isMissing(outcome.reason)) missing.push(outcome.reason);
+    else throw outcome.reason;
   }
   const [only] = missing;
   if (only === undefined) return found;

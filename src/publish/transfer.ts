@@ -73,9 +73,9 @@ async function place(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
 async function placeWithoutMount(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
   if (blob.mountFrom.length > 0) return askAndCopy(blob, 'the registry refused this source repository before', run);
   const { target, registry, signal } = run;
-  await run.gate;
   const presence = await registry.hasBlob(target.repository, blob.digest, { signal });
   if (presence.kind === 'present') return { kind: 'present' };
+  await run.gate;
   return copyBlob(blob, { kind: 'post', look: false }, 'source on another registry', run);
 }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type Digest, isDigest } from '../model/digest.ts';
 import { blobPath, writeBlob } from './content.ts';
 import { createRepository, keepContent, type Store, storeManifest } from './store.ts';
@@ -22,7 +22,7 @@ type Listing = {
 
 /** Reads what an earlier run left in the directory. @throws Error when the listing names a file that is not there */
 export async function loadDisk(directory: string, store: Store): Promise<void> {
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory);
   const path = join(directory, 'registry.json');
   if (!existsSync(path)) return;
   const listing = JSON.parse(await readFile(path, 'utf8')) as Listing;
@@ -44,6 +44,19 @@ export async function loadDisk(directory: string, store: Store): Promise<void> {
       });
     }
     for (const [tag, digest] of Object.entries(content.tags)) if (isDigest(digest)) repository.tags.set(tag, digest);
+  }
+}
+
+/** As `mkdir -p`. Node's own never ends below a folder that answers ENOENT, such as /proc (seen with 20.20). */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'EEXIST' && (await stat(path)).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeFolder(dirname(path));
+    await mkdir(path);
   }
 }
 

@@ -38,11 +38,13 @@ export type Journal = {
   readonly entries: OpenEntry[];
   /** The oldest entries go when there are more than this many. */
   readonly limit: number;
+  /** Told of every request when it has been answered. */
+  readonly onEntry: (entry: JournalEntry) => void;
   next: number;
 };
 
-export function createJournal(limit: number): Journal {
-  return { entries: [], limit, next: 1 };
+export function createJournal(limit: number, onEntry: Journal['onEntry']): Journal {
+  return { entries: [], limit, onEntry, next: 1 };
 }
 
 export function openEntry(
@@ -82,6 +84,7 @@ export function closeEntry(journal: Journal, entry: OpenEntry, now: number): voi
   if (entry.end !== undefined) return;
   entry.end = journal.next++;
   entry.endedAt = now;
+  journal.onEntry(entry);
 }
 
 function schemeOf(header: string | undefined): JournalEntry['authorization'] {

@@ -44,6 +44,8 @@ export type RegistryOptions = {
   readonly newId?: () => string;
   /** Entries kept in the journal; default 100,000. */
   readonly journalLimit?: number;
+  /** Told of every request when it has been answered. */
+  readonly onEntry?: (entry: JournalEntry) => void;
 };
 
 /** A registry that listens. Everything it holds can be set and read without HTTP. */
@@ -101,7 +103,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Runn
     sessions: new Map(),
     tokens: new Map(),
     users: options.users ?? [{ name: 'robot', password: 'secret' }],
-    journal: createJournal(options.journalLimit ?? 100_000),
+    journal: createJournal(options.journalLimit ?? 100_000, options.onEntry ?? (() => undefined)),
     faults: createFaultTable(),
     counters: createLimitCounters(),
     inFlight: new Set(),

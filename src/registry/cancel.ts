@@ -3,7 +3,7 @@ import type { Clock } from '../http/clock.ts';
 import type { Place } from '../http/message.ts';
 import type { UploadSession } from './client.ts';
 import { CANCEL, meaningOf } from './statuses.ts';
-import { sendTo, type Wire } from './wire.ts';
+import { scopeOf, sendTo, type Wire, writingStep } from './wire.ts';
 
 /** Long enough for a round trip or two, short enough to hold nobody up at the end of a run; in ms. */
 export const CANCEL_TIMEOUT: number = 5_000;
@@ -71,15 +71,17 @@ async function cancelOnce(
   place: Place | undefined,
   signal: AbortSignal,
 ): Promise<Lesson> {
+  const step = writingStep(wire, 'cancelling an upload to', session.repository, '');
   try {
     const response = await sendTo(
       wire,
+      step,
       {
         method: 'DELETE',
         to: { session: new URL(session.url) },
         retries: 0,
         headersTimeout: CANCEL_TIMEOUT,
-        scopes: [{ repository: session.repository, actions: 'pull,push' }],
+        scopes: [scopeOf(step)],
       },
       { signal, ...(place === undefined ? {} : { place }) },
     );

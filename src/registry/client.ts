@@ -57,7 +57,10 @@ export type MountAnswer =
 /** The bytes of one upload: kept in memory, or a stream of exactly the declared size. */
 export type UploadBody = Uint8Array | Readable;
 
-/** What became of an upload into a session. Unless it was stored, the session has been cancelled or is dead. */
+/**
+ * What became of an upload into a session. Unless it was stored, the session has been cancelled or is dead, but for
+ * one that is told to be `alive`.
+ */
 export type UploadAnswer =
   | { readonly kind: 'stored'; readonly bytesSent: number }
   /**
@@ -65,8 +68,18 @@ export type UploadAnswer =
    * the registry's; nothing was committed.
    */
   | { readonly kind: 'corrupt'; readonly error: PublishError }
-  /** A connection, a token or a 5xx broke it; the commit may have happened. Ask for the blob, then start anew. */
-  | { readonly kind: 'broken'; readonly error: PublishError }
+  /**
+   * A connection, a token or a 5xx broke it; the commit may have happened. Ask for the blob, then start anew.
+   *
+   * `alive`: all bytes had left, so that the registry may be committing them at this moment, and the session was not
+   * cancelled. It is still the caller's, to be cancelled when nothing hangs on that commit any more.
+   */
+  | { readonly kind: 'broken'; readonly error: PublishError; readonly alive?: true }
+  /**
+   * 429: nothing was committed, and nothing is wrong with this upload. Start anew; the next request to the host waits
+   * by itself for as long as the registry asked.
+   */
+  | { readonly kind: 'limited'; readonly error: PublishError }
   /** The registry's last word. */
   | { readonly kind: 'refused'; readonly error: PublishError };
 

@@ -17,6 +17,7 @@ export async function isPresent(
   const step = readingStep(wire, 'looking for', repository, `@${digest}`, 'target');
   const response = await sendTo(
     wire,
+    step,
     {
       method: 'HEAD',
       to: { path: what === 'manifest' ? manifestPath(repository, digest) : blobPath(repository, digest) },

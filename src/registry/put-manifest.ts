@@ -28,6 +28,7 @@ export async function putManifest(
   const step = writingStep(wire, 'writing', repository, isDigest(reference) ? `@${reference}` : `:${reference}`);
   const response = await sendTo(
     wire,
+    step,
     {
       method: 'PUT',
       to: { path: manifestPath(repository, reference) },

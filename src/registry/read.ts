@@ -16,7 +16,7 @@ import {
   manifestPath,
 } from './protocol.ts';
 import { meaningOf, READ } from './statuses.ts';
-import { readingStep, type Step, scopeOf, sendTo, type Wire } from './wire.ts';
+import { named, readingStep, type Step, scopeOf, sendTo, type Wire } from './wire.ts';
 
 /** A read whose bytes are wrong is done once more: a proxy or a disk may have garbled one answer. */
 const WRONG_READS = 2;
@@ -36,6 +36,7 @@ export async function getManifest(
   return readAgain<ManifestAnswer>(async () => {
     const response = await sendTo(
       wire,
+      step,
       { method: 'GET', to, scopes: [scopeOf(step)], headers: { accept: MANIFEST_ACCEPT } },
       options,
     );
@@ -46,7 +47,7 @@ export async function getManifest(
       case 'found':
         throw new Error('a found manifest is no refusal');
       case 'absent':
-        return done({ kind: 'absent', error: notThere('MANIFEST_NOT_FOUND', step, refusal) });
+        return done({ kind: 'absent', error: notThere('MANIFEST_NOT_FOUND', step, refusal, asked === undefined) });
       case 'unauthorized':
       case 'limited':
         throw await failureFor(meaning, wire, step, refusal);
@@ -62,7 +63,7 @@ async function readManifest(
   asked: Digest | undefined,
 ): Promise<Read<ManifestAnswer>> {
   await refuseHtml(step, response, 'a manifest');
-  const body = await wholeBody(response, MANIFEST_SIZE_MAX, (cause) => tooLarge(step, cause));
+  const body = await wholeBody(step, response, MANIFEST_SIZE_MAX, (cause) => tooLarge(step, cause));
   if (body.kind !== 'done') {
     if (body.kind === 'broken') return body;
     throw body.error;
@@ -87,7 +88,7 @@ export async function readBlob(
   return readAgain<Uint8Array>(async () => {
     const response = await foundBlob(wire, step, blob, options);
     if (response instanceof PublishError) return { kind: 'wrong', error: response };
-    const body = await wholeBody(response, blob.size, (cause) => wrongLength(step, response, blob, cause));
+    const body = await wholeBody(step, response, blob.size, (cause) => wrongLength(step, response, blob, cause));
     const error = body.kind === 'done' ? checkBytes(body.value, blob, step.doing) : undefined;
     return error === undefined ? body : { kind: 'wrong', error };
   });
@@ -114,7 +115,7 @@ async function foundBlob(
   options: VerbOptions,
 ): Promise<HttpResponse | PublishError> {
   const to = { path: blobPath(step.repository, blob.digest) };
-  const response = await sendTo(wire, { method: 'GET', to, scopes: [scopeOf(step)] }, options);
+  const response = await sendTo(wire, step, { method: 'GET', to, scopes: [scopeOf(step)] }, options);
   if (meaningOf(READ, response.status) === 'found') {
     await refuseHtml(step, response, 'a blob');
     const length = contentLength(response.headers);
@@ -151,6 +152,7 @@ async function readAgain<T>(read: () => Promise<Read<T>>): Promise<T> {
 
 /** The body up to `limit` bytes; one that is longer is `wrong`. What ends the run is thrown. */
 async function wholeBody(
+  step: Step,
   response: HttpResponse,
   limit: number,
   tooLong: (cause: PublishError) => PublishError,
@@ -160,7 +162,9 @@ async function wholeBody(
   } catch (error) {
     if (error instanceof PublishError && error.code === 'PROTOCOL_VIOLATED')
       return { kind: 'wrong', error: tooLong(error) };
-    if (error instanceof PublishError && error.code === 'NETWORK_FAILED') return { kind: 'broken', error };
+    if (error instanceof PublishError && error.code === 'NETWORK_FAILED') {
+      return { kind: 'broken', error: named(step, error) };
+    }
     throw error;
   }
 }
@@ -172,10 +176,16 @@ async function refuseHtml(step: Step, response: HttpResponse, expected: string):
   throw violated(step, response, `with an HTML page where ${expected} belongs`);
 }
 
-function notThere(code: 'MANIFEST_NOT_FOUND' | 'BLOB_NOT_FOUND', step: Step, refusal: Refusal): PublishError {
+function notThere(
+  code: 'MANIFEST_NOT_FOUND' | 'BLOB_NOT_FOUND',
+  step: Step,
+  refusal: Refusal,
+  isTag = false,
+): PublishError {
+  const late = isTag ? ' (some registries show a new tag late)' : '';
   const hint =
     code === 'MANIFEST_NOT_FOUND'
-      ? `Push it first, or check the name: ${step.name}`
+      ? `Push it first${late}, or check the name: ${step.name}`
       : `Push the image again: ${step.host}/${step.repository} has a manifest that names a blob it lacks.`;
   return refusedWith(code, step, refusal, hint, `${step.name} is not there`);
 }

@@ -30,16 +30,18 @@ export async function mountBlob(
   from: string,
   options: VerbOptions,
 ): Promise<MountAnswer> {
+  const step = mountStep(wire, repository);
   try {
     const response = await sendTo(
       wire,
+      step,
       {
         method: 'POST',
         to: { path: mountPath(repository, digest, from) },
         // Without a length of 0 Google answers 411, and a page.
         body: EMPTY,
         retries: MOUNT_RETRIES,
-        scopes: [scopeOf(mountStep(wire, repository)), { repository: from, actions: 'pull' }],
+        scopes: [scopeOf(step), { repository: from, actions: 'pull' }],
       },
       options,
     );
@@ -86,7 +88,7 @@ export async function openUpload(
 ): Promise<UploadSession> {
   const step = uploadStep(wire, repository);
   const request = { to: { path: uploadPath(repository, digest) }, body: EMPTY, scopes: [scopeOf(step)] };
-  const response = await sendTo(wire, { method: 'POST', ...request }, options).catch((error: unknown) => {
+  const response = await sendTo(wire, step, { method: 'POST', ...request }, options).catch((error: unknown) => {
     throw withRepositoryHint(wire.host, error);
   });
   const meaning = meaningOf(OPEN, response.status);

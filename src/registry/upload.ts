@@ -41,8 +41,13 @@ export async function upload(
   }
 }
 
-/** An answer, and whether the session may still be open and uncommitted. */
+/** An answer, and whether the session may still be open and is surely not being committed. */
 type Ended = { readonly answer: UploadAnswer; readonly alive: boolean };
+
+/** A break behind the last byte: cancelling now could hit what the registry is just storing. */
+function brokenCommit(error: PublishError): Ended {
+  return { answer: { kind: 'broken', error, alive: true }, alive: false };
+}
 
 /** A session that is left behind is cancelled, unless the registry may be committing it at this moment. */
 async function finish(
@@ -67,6 +72,7 @@ async function putBlob(
   try {
     const response = await sendTo(
       wire,
+      step,
       {
         method: 'PUT',
         to: { session: new URL(withDigestQuery(session.url, blob.digest)) },
@@ -88,8 +94,8 @@ async function putBlob(
       return { answer: { kind: fault.kind === 'corrupt' ? 'corrupt' : 'broken', error: fault.error }, alive: true };
     }
     if (!(error instanceof PublishError) || error.code !== 'NETWORK_FAILED') throw error;
-    const broken = error.with({ message: `${step.doing}: ${error.message}`, side: 'target' });
-    return { answer: { kind: 'broken', error: broken }, alive: checked !== undefined && !checked.complete() };
+    if (checked === undefined || checked.complete()) return brokenCommit(error);
+    return { answer: { kind: 'broken', error }, alive: true };
   }
 }
 
@@ -117,17 +123,16 @@ async function judge(
 async function refused(wire: Wire, step: Step, blob: BlobIdentity, refusal: Refusal, sent: number): Promise<Ended> {
   const meaning = meaningOf(COMMIT, refusal.status);
   switch (meaning) {
-    case 'unauthorized':
     case 'limited':
+      return { answer: { kind: 'limited', error: await failureFor(meaning, wire, step, refusal) }, alive: true };
+    case 'unauthorized':
       return { answer: { kind: 'broken', error: await failureFor(meaning, wire, step, refusal) }, alive: true };
     case 'denied':
       return { answer: { kind: 'refused', error: await failureFor(meaning, wire, step, refusal) }, alive: true };
-    case 'failed':
-      // It may have committed: cancelling now could hit what it is just storing.
-      return {
-        answer: { kind: 'broken', error: await failureFor(meaning, wire, step, refusal) },
-        alive: sent < blob.size,
-      };
+    case 'failed': {
+      const error = await failureFor(meaning, wire, step, refusal);
+      return sent < blob.size ? { answer: { kind: 'broken', error }, alive: true } : brokenCommit(error);
+    }
     case 'gone':
       return {
         answer: { kind: 'broken', error: uploadRefused(step, refusal, sent, blob) },

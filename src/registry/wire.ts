@@ -1,5 +1,5 @@
 import type { Authorizer, Scope } from '../auth/scope.ts';
-import type { ErrorSide } from '../errors.ts';
+import { type ErrorCode, type ErrorSide, PublishError } from '../errors.ts';
 import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
 import type { VerbOptions } from './client.ts';
 
@@ -42,18 +42,43 @@ export type WireRequest = Pick<HttpRequest, 'method' | 'headers' | 'body' | 'ret
   readonly scopes: readonly Scope[];
 };
 
-/** Sends with the credential of the wire's host; a session elsewhere gets none, which the authorizer sees to. */
-export function sendTo(wire: Wire, request: WireRequest, options: VerbOptions): Promise<HttpResponse> {
+/**
+ * Sends with the credential of the wire's host; a session elsewhere gets none, which the authorizer sees to.
+ *
+ * @throws what the transport and the authorizer throw, told as a failure of the step
+ */
+export async function sendTo(
+  wire: Wire,
+  step: Step,
+  request: WireRequest,
+  options: VerbOptions,
+): Promise<HttpResponse> {
   const { to, scopes, ...rest } = request;
   const target =
     'path' in to
       ? { url: new URL(to.path, wire.transport.baseUrl(wire.host)) }
       : { url: to.session, namedBy: wire.host };
-  return wire.authorizer.send(
-    { ...rest, ...target, signal: options.signal, ...(options.place === undefined ? {} : { place: options.place }) },
-    wire.host,
-    scopes,
-  );
+  const place = options.place === undefined ? {} : { place: options.place };
+  try {
+    return await wire.authorizer.send({ ...rest, ...target, signal: options.signal, ...place }, wire.host, scopes);
+  } catch (error) {
+    // The end of a run is no failure of this step, whatever it ended by.
+    throw options.signal.aborted ? error : ofStep(step, error);
+  }
+}
+
+/** What the transport throws knows the host at most, not what was being done there. */
+const PLACELESS: readonly ErrorCode[] = ['NETWORK_FAILED', 'TLS_FAILED', 'PROTOCOL_VIOLATED', 'RATE_LIMITED'];
+
+/** The transport's error as one of the step; any other stays as it is. */
+export function ofStep(step: Step, error: unknown): unknown {
+  return error instanceof PublishError && PLACELESS.includes(error.code) ? named(step, error) : error;
+}
+
+/** The error with the step in front and its place in the details. */
+export function named({ doing, side, host, repository }: Step, error: PublishError): PublishError {
+  const message = error.message.startsWith(doing) ? error.message : `${doing}: ${error.message}`;
+  return error.with({ message, side, registry: host, repository });
 }
 
 /** What is being done, for messages. */

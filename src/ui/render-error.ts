@@ -29,7 +29,7 @@ export function errorDocument(error: unknown): ErrorDocument {
   if (!(error instanceof PublishError)) {
     return { error: { code: 'BUG', message, hint, side: 'local', exitCode: 1 } };
   }
-  const { code, side, registry, repository, status, exitCode } = error;
+  const { code, side, registry, repository, status, moved, exitCode } = error;
   return {
     error: {
       code,
@@ -39,6 +39,7 @@ export function errorDocument(error: unknown): ErrorDocument {
       ...(registry === undefined ? {} : { registry }),
       ...(repository === undefined ? {} : { repository }),
       ...(status === undefined ? {} : { status }),
+      ...(moved === undefined ? {} : { moved }),
       exitCode,
     },
   };

@@ -160,13 +160,13 @@ function blank(value: number): string {
 }
 
 /** Sum of the blobs of an image; nothing when none was looked at, as for a child that was there before. */
-export function imageSize(image: ImageOutcome): string {
+function imageSize(image: ImageOutcome): string {
   const sizes = new Map(outcomes(image).map((blob) => [blob.digest, blob.size]));
   return sizes.size === 0 ? '' : formatBytes([...sizes.values()].reduce((sum, size) => sum + size, 0));
 }
 
 /** In a word how an image came there, with what the registry answered where bytes had to be sent. */
-export function howOf(image: ImageOutcome): string {
+function howOf(image: ImageOutcome): string {
   const blobs = outcomes(image);
   if (blobs.length === 0) return [...new Set(image.placed.map((place) => place.manifest))].join(', ');
   const reasons = [...new Set(blobs.flatMap((blob) => (blob.why === undefined ? [] : [blob.why])))];

@@ -320,9 +320,9 @@ describe('a token server that gives none', () => {
     expect(error.hint).toContain(`docker login ${registry.host}`);
   });
 
-  it('401: says that the login was not enough', async () => {
+  it('401: says that the login was refused', async () => {
     const { ask } = await world({ credential: LOGIN, token: (_request, response) => response.writeHead(401).end() });
-    expect((await failure(ask())).message).toContain('the login found for');
+    expect((await failure(ask())).message).toMatch(/the login found for \S+ was refused: a wrong or expired password/);
   });
 
   it('403: denied', async () => {
@@ -674,6 +674,17 @@ describe('advice', () => {
 
   it('says when there was a login', async () => {
     const { authorizer } = await world({ credential: LOGIN });
-    expect((await authorizer.advise('r.test', 'a/b')).login).toContain('the login found for r.test/a/b');
+    expect((await authorizer.advise('r.test', 'a/b')).login).toBe(
+      'the login found for r.test/a/b was refused: a wrong or expired password, or no right to this',
+    );
+  });
+
+  it('names the file that the login was in, where that is known', async () => {
+    const credentials = { lookup: async () => LOGIN, originOf: () => '/home/u/.docker/config.json' };
+    const { transport } = await world();
+    const authorizer = createAuthorizer({ transport, credentials, clock: transport.clock });
+    expect((await authorizer.advise('r.test', 'a/b')).login).toContain(
+      'the login found for r.test/a/b in /home/u/.docker/config.json was refused',
+    );
   });
 });

@@ -168,6 +168,24 @@ describe('logins in files', () => {
     expect(error.message).toContain('EACCES');
   });
 
+  it('may be a variable, which is then to be mended', async () => {
+    const error = await failure(source({}, { env: { DOCKER_AUTH_CONFIG: 'x' } }).user('r.test'));
+    expect(error.message).toBe('cannot read the logins in DOCKER_AUTH_CONFIG: it is not JSON');
+    expect(error.hint).toBe('Mend or unset DOCKER_AUTH_CONFIG.');
+  });
+
+  it('are remembered with their logins', async () => {
+    const auths = { 'r.test': { auth: base64('u:x') } };
+    const helpers = { 'docker-credential-h': () => ({ ServerURL: '', Username: 'u', Secret: 's' }) };
+    const env = { DOCKER_AUTH_CONFIG: JSON.stringify({ auths: { 'i.test': { auth: base64('i:x') } } }) };
+    const here = source({ [CONFIG]: { auths, credHelpers: { 'h.test': 'h' } } }, { env, helpers });
+    const originOf = async (host: string) => here.originOf?.(await here.lookup(host, 'a'));
+    expect(await originOf('i.test')).toBe('DOCKER_AUTH_CONFIG');
+    expect(await originOf('r.test')).toBe(CONFIG);
+    expect(await originOf('h.test')).toBe('docker-credential-h');
+    expect(await originOf('none.test')).toBeUndefined();
+  });
+
   it('are not needed', async () => {
     expect(await source({}).user('r.test')).toBe('none');
     expect(await source({ [CONFIG]: '' }).user('r.test')).toBe('none');
@@ -302,6 +320,11 @@ describe('helpers', () => {
     expect(error.message).toContain('docker-credential-s');
     expect(error.message).toContain(words);
     expect(error.message).not.toContain('secret');
+  });
+
+  it('are to be installed or given up where they are missing', async () => {
+    const error = await failure(source({ [CONFIG]: { credsStore: 's' } }).user('r.test'));
+    expect(error.hint).toBe("Install docker-credential-s, or take it out of docker's config.json and log in again.");
   });
 
   it('do not have a login repeated that they print as they fail', async () => {

@@ -6,6 +6,19 @@ import { emptyFolder } from './program.ts';
 
 const text = (result: string) => `${result}\n`;
 
+describe('a folder that a test asks for', () => {
+  let asked = '';
+
+  it('is there while it runs', async () => {
+    asked = emptyFolder();
+    expect((await stat(asked)).isDirectory()).toBe(true);
+  });
+
+  it('and gone afterwards', async () => {
+    await expect(stat(asked)).rejects.toThrow('ENOENT');
+  });
+});
+
 describe('output files', () => {
   it('are put in place after the work, and nothing else stays', async () => {
     const folder = emptyFolder();

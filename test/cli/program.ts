@@ -2,16 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
+import { afterAll, onTestFinished, TestRunner } from 'vitest';
 import { type Finished, run, type Variables } from '../helpers/processes.ts';
 
 /** The program as it ships. `npm test` builds it first. */
 export const BIN: string = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 
-/** An empty folder that is both home and working folder, gone after the tests of the file. */
+/** An empty folder that is both home and working folder, gone after the test or, made outside of one, those of the file. */
 export function emptyFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'manifest-publish-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  // A hook that a running test adds to its file is never called.
+  if (TestRunner.getCurrentTest() === undefined) afterAll(remove);
+  else onTestFinished(remove);
   return folder;
 }
 

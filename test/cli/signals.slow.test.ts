@@ -164,6 +164,23 @@ describe('registry serve', () => {
     expect(output.stderr).not.toContain('error:');
   });
 
+  it('tells a login that needs no docker, and with --debug what it answered', async () => {
+    const args = ['registry', 'serve', '--port', '0', '--seed', 'debian', '--profile', 'ecr-mounting', '--debug'];
+    const { child, ended, output } = start(args);
+    await until(() => output.stdout.endsWith('\n') && output.stderr.includes('debian/s390x:bullseye'));
+    const [, DOCKER_AUTH_CONFIG = ''] = /export DOCKER_AUTH_CONFIG='(.*)'/.exec(output.stderr) ?? [];
+    for (const host of [output.stdout.trim(), output.stdout.trim().replace('127.0.0.1', 'localhost')]) {
+      const repositories = [`${host}/debian/debian:bullseye`, `${host}/debian/amd64:bullseye`];
+      const { exitCode, stderr } = await cli(folder, ['publish', ...repositories], { env: { DOCKER_AUTH_CONFIG } });
+      expect(exitCode, stderr).toBe(0);
+    }
+    child.kill('SIGTERM');
+    await ended;
+    expect(output.stderr).toMatch(/^GET \/v2\/debian\/amd64\/manifests\/bullseye 200$/m);
+    expect(output.stderr).toMatch(/^POST \/v2\/debian\/debian\/blobs\/uploads\/\?mount=\S+ 201 mounted$/m);
+    expect(output.stdout.trim()).toMatch(/^127\.0\.0\.1:\d+$/);
+  });
+
   it('lists its profiles', async () => {
     const { stdout, exitCode } = await cli(folder, ['registry', 'serve', '--list-profiles']);
     for (const name of ['spec', 'ecr-public', 'docker-hub', 'ghcr'])
@@ -175,6 +192,7 @@ describe('registry serve', () => {
     const port = registry.host.split(':')[1] ?? '';
     const { stderr, exitCode } = await cli(folder, ['registry', 'serve', '--port', port]);
     expect(stderr).toContain(`port ${port} (EADDRINUSE)`);
+    expect(stderr).toContain('perhaps another registry serve');
     expect(exitCode).toBe(8);
   });
 });

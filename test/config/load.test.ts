@@ -39,6 +39,8 @@ describe('the search', () => {
     '.manifest-publishrc',
     '.manifest-publishrc.yaml',
     '.manifest-publishrc.yml',
+    '.config/manifest-publish.yaml',
+    '.config/manifest-publish.yml',
     '.config/manifest-publishrc',
     '.config/manifest-publishrc.yaml',
     '.config/manifest-publishrc.yml',
@@ -47,13 +49,22 @@ describe('the search', () => {
     expect(await search()).toEqual({ config: { jobs: 7, timeout: 5_400_000 }, file: path });
   });
 
-  it.each(['manifest-publish.json', '.manifest-publishrc.json', '.config/manifest-publishrc.json'])(
-    'finds JSON in %s',
-    async (name) => {
-      const path = await write(name, '{"jobs": 7}');
-      expect(await search()).toEqual({ config: { jobs: 7 }, file: path });
-    },
-  );
+  it.each([
+    'manifest-publish.json',
+    '.manifest-publishrc.json',
+    '.config/manifest-publish.json',
+    '.config/manifest-publishrc.json',
+  ])('finds JSON in %s', async (name) => {
+    const path = await write(name, '{"jobs": 7}');
+    expect(await search()).toEqual({ config: { jobs: 7 }, file: path });
+  });
+
+  it('takes the address of the schema, which sets nothing', async () => {
+    await write('manifest-publish.json', '{"$schema": "https://example.test/config.schema.json", "jobs": 7}');
+    expect((await search()).config).toEqual({ jobs: 7 });
+    await write('manifest-publish.json', '{"$schema": 1}');
+    expect((await failure(search())).message).toContain('"$schema" must be an address');
+  });
 
   it('finds the key of package.json', async () => {
     const path = await write('package.json', '{"name": "app", "manifest-publish": {"jobs": 7}}');

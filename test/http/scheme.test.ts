@@ -112,6 +112,7 @@ describe('a loopback host', () => {
     expect(error).toMatchObject({ code: 'TLS_FAILED', exitCode: 5 });
     expect(error.hint).toContain('--ca-file');
     expect(error.hint).toContain('--insecure');
+    expect(error.hint).toContain(`\`registries: {"${server.host}": {insecure: true}}\``);
   });
 
   it('may be IPv6', async () => {
@@ -136,7 +137,9 @@ describe('any other host', () => {
     const error = await failure(ask(transport, 'registry.example.test', '/v2/'));
     expect(error).toMatchObject({ code: 'TLS_FAILED' });
     expect(error.message).toContain('does not speak TLS');
-    expect(error.hint).toContain('--plain-http');
+    expect(error.hint).toContain('--plain-http (it is for the registry named first)');
+    expect(error.hint).toContain('`registries: {"registry.example.test": {plainHttp: true}}`');
+    expect(error.hint).toContain('--config FILE');
     expect(server.requests).toHaveLength(0);
     expect(transport.events).toHaveLength(1);
   });
@@ -155,7 +158,9 @@ describe('any other host', () => {
     const transport = client({ lookup, connectTo, ca: [certificate.cert] });
     const error = await failure(ask(transport, 'other.example.test', '/v2/'));
     expect(error.code).toBe('TLS_FAILED');
-    expect(error.message).toContain('ERR_TLS_CERT_ALTNAME_INVALID');
+    expect(error.message).toContain('its certificate is for another name (ERR_TLS_CERT_ALTNAME_INVALID)');
+    expect(error.hint).not.toContain('--ca-file');
+    expect(error.hint).toContain('{"other.example.test": {insecure: true}}');
   });
 
   it('is trusted by an authority of its own settings', async () => {

@@ -2,12 +2,27 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/model/digest.ts';
+import { startRegistry } from '../../src/registry-server/index.ts';
 import { MEDIA_TYPES, makeImage } from '../helpers/images.ts';
 import { withDirectory, withRegistry } from '../helpers/registry.ts';
 import { openUpload, send, upload, withQuery } from './http.ts';
 
 const image = makeImage('x');
 const bytes = Buffer.from('0123456789');
+
+describe('a place that cannot be made', () => {
+  // Node's own recursive mkdir never comes back from there.
+  it.skipIf(process.platform !== 'linux')('ends the start', async () => {
+    await expect(startRegistry({ disk: '/proc/no/such/folder' })).rejects.toThrow('ENOENT');
+  });
+
+  it('may be a file, or below one', () =>
+    withDirectory(async (folder) => {
+      await writeFile(join(folder, 'file'), '');
+      await expect(startRegistry({ disk: join(folder, 'file') })).rejects.toThrow('EEXIST');
+      await expect(startRegistry({ disk: join(folder, 'file', 'a', 'b') })).rejects.toThrow('ENOTDIR');
+    }));
+});
 
 describe('disk', () => {
   it('what was pushed is there after a restart', () =>

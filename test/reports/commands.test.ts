@@ -76,7 +76,7 @@ describe('commands', () => {
         registry.addFault({ operation, repository, times: Number.POSITIVE_INFINITY, action });
         const finished = await publishAt(registry, 't/all:1', ['t/a:1']);
         expectWords(finished.stderr, [
-          `needs ${operation === 'manifestGet' ? 'pull' : 'pull,push'} on ${registry.host}/${repository}`,
+          `needs ${operation === 'manifestGet' ? 'pull' : 'pull,push'}, and no login was found for ${registry.host}/${repository}`,
           `${registry.host} answered 401 UNAUTHORIZED: "access token has insufficient scopes"`,
         ]);
         expect({ stdout: finished.stdout, exitCode: finished.exitCode }).toEqual({ stdout: '', exitCode: 3 });

@@ -4,10 +4,6 @@ import { PublishError } from '../../src/errors.ts';
 import type { Platform } from '../../src/model/descriptor.ts';
 import type { PublishReport } from '../../src/publish/report.ts';
 import {
-  githubCommand,
-  githubOutputFile,
-  githubOutputs,
-  githubSummary,
   renderError,
   renderInspection,
   renderPlan,
@@ -66,7 +62,6 @@ const DOCUMENTS: Readonly<Record<string, (hostile: Hostile) => string>> = {
     return renderError(error, sample.WIDE, { tags: [tag], debug: true });
   },
   bug: ({ text }) => renderError(Object.assign(new Error(text), { name: text }), sample.WIDE, { debug: true }),
-  'step summary': (it) => githubSummary(reportOf(it, 1)),
 };
 
 test.each(Object.entries(DOCUMENTS))('%s holds nothing a terminal or a runner acts on', (_, render) => {
@@ -76,23 +71,4 @@ test.each(Object.entries(DOCUMENTS))('%s holds nothing a terminal or a runner ac
     }),
     { numRuns: 200 },
   );
-});
-
-test('a runner command carries text as text', () => {
-  fc.assert(
-    fc.property(hostileText, hostileText, (title, text) => {
-      const command = githubCommand('error', title, text);
-      expect(command.match(/\n/g)).toHaveLength(1);
-      const [, properties = '', data = ''] = /^::error title=([^:]*)::(.*)\n$/s.exec(command) ?? [];
-      expect(properties).not.toMatch(/[:,]/);
-      expect(danger(data)).toBeUndefined();
-    }),
-  );
-});
-
-test('a step output cannot close its block', () => {
-  const outputs = githubOutputs(sample.REPORT);
-  const file = githubOutputFile(outputs, 'ghadelimiter_4711');
-  expect(file).toContain(`digest<<ghadelimiter_4711\n${sample.digest('index')}\nghadelimiter_4711\n`);
-  expect(() => githubOutputFile({ x: 'a\nghadelimiter_4711\ny<<' }, 'ghadelimiter_4711')).toThrow('x contains');
 });

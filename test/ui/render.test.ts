@@ -122,6 +122,7 @@ describe('failures', () => {
       'side',
       'exitCode',
     ]);
+    expect(errorDocument(DENIED.with({ moved: ['a/b:1'] })).error).toMatchObject({ moved: ['a/b:1'] });
     expect(errorDocument(new TypeError('x')).error).toMatchObject({ code: 'BUG', exitCode: 1 });
   });
 });

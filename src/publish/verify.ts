@@ -9,12 +9,15 @@ import { allOrNone, oncePerKey } from './once.ts';
 import type { PublishPorts } from './ports.ts';
 import { stoppable } from './stop.ts';
 
+/** How often a body that breaks off is read. */
+const READS = 3;
+
 type Problem = Verification['problems'][number];
 
 /**
  * Reads and hashes every manifest a reference reaches and asks for every blob; `deep` downloads and hashes the blobs
  * too. A size that a HEAD claims wrongly is only a warning: serverless-registry answers for a link, not for the blob.
- * What could not be checked is a problem, never a pass.
+ * What could not be checked is never a pass: alone it is thrown, beside problems it is listed with them.
  *
  * @throws PublishError `MANIFEST_NOT_FOUND` when the reference itself is not there, and what stops every look
  */
@@ -26,6 +29,7 @@ export async function verify(
 ): Promise<Verification> {
   const problems: Problem[] = [];
   const warnings: string[] = [];
+  const unchecked: PublishError[] = [];
   const counts = { manifests: 0, blobs: 0, bytesRead: 0 };
   const skipped = new Set<Digest>();
   const { signal: both, stop } = stoppable(signal);
@@ -38,24 +42,33 @@ export async function verify(
     if (identity === undefined) throw new Error(`${digest} was not announced`);
     counts.blobs += 1;
     const look = options.deep ? download(identity) : ask(identity);
-    const what = await look.catch((error: unknown) => {
-      if (error instanceof PublishError && !both.aborted) return error.message;
-      throw error;
-    });
+    const what = await look.catch((error: unknown) => notChecked(error));
     if (what !== undefined) problems.push({ digest, what });
   });
 
   async function ask({ digest, size }: BlobIdentity): Promise<string | undefined> {
     const presence = await registry.hasBlob(repository, digest, { signal: both });
     if (presence.kind === 'absent') return 'blob is not there';
-    if (presence.kind === 'unknown') return `could not be checked: ${presence.error.message}`;
+    if (presence.kind === 'unknown') throw presence.error;
     if (presence.size !== undefined && presence.size !== size) {
       warnings.push(`${digest}: HEAD claims ${presence.size} bytes, its manifest says ${size}`);
     }
     return undefined;
   }
 
+  /** A body that breaks off is read again, as every other body is. */
   async function download(identity: BlobIdentity): Promise<string | undefined> {
+    for (let read = 1; ; read += 1) {
+      try {
+        return await downloadOnce(identity);
+      } catch (error) {
+        const broke = error instanceof PublishError && error.code === 'NETWORK_FAILED';
+        if (!broke || read === READS || both.aborted) throw error;
+      }
+    }
+  }
+
+  async function downloadOnce(identity: BlobIdentity): Promise<string | undefined> {
     const places = await ports.limiter.takeCopy({ target: registry.host, size: identity.size, signal: both });
     try {
       const stream = await registry.openBlob(repository, identity, { signal: both, place: places.target });
@@ -96,10 +109,18 @@ export async function verify(
     }
   }
 
+  /** What is missing or wrong is a problem; what could not be looked at is neither, and ends in its own exit code. */
+  function notChecked(error: unknown): string | undefined {
+    if (!(error instanceof PublishError) || both.aborted) throw error;
+    if (error.exitCode === 4 || error.exitCode === 6) return error.message;
+    unchecked.push(error);
+    return undefined;
+  }
+
   const child = oncePerKey(async (digest: Digest): Promise<Manifest | undefined> => {
     const manifest = await readManifest(withDigest(reference, digest)).catch((error: unknown) => {
-      if (!(error instanceof PublishError) || both.aborted) throw error;
-      problems.push({ digest, what: error.message });
+      const what = notChecked(error);
+      if (what !== undefined) problems.push({ digest, what });
       return undefined;
     });
     if (manifest !== undefined) await below(manifest);
@@ -116,6 +137,11 @@ export async function verify(
   const root = await readManifest(reference);
   await below(root);
   const name = formatReference(reference);
+  const [first] = unchecked;
+  if (first !== undefined && problems.length === 0) {
+    throw first.with({ message: `${name} could not be checked whole (${unchecked.length} parts): ${first.message}` });
+  }
+  for (const error of unchecked) problems.push({ digest: root.digest, what: `not checked: ${error.message}` });
   return {
     reference: name,
     digest: root.digest,

@@ -88,7 +88,8 @@ function withHost(registry: RunningRegistry, text: string): string {
 export function checkInvariants(registry: RunningRegistry, since = 0): void {
   const moves = registry.tagMoves.slice(since);
   for (const move of moves) expect(move.missing, `the tag ${move.tag} moved to something incomplete`).toEqual([]);
-  const names = moves.map((move) => `${move.repository}:${move.tag}`);
+  // The same digest once more is no move: a PUT whose answer was lost is sent again.
+  const names = moves.filter(({ from, to }) => from !== to).map((move) => `${move.repository}:${move.tag}`);
   expect(new Set(names).size, 'a tag moved twice').toBe(names.length);
   expect(registry.openSessions(), 'an upload session was left open').toBe(0);
 }

@@ -18,9 +18,12 @@ export type AuthorizerOptions = {
   readonly clock: Clock;
 };
 
-/** How a registry wants to be shown who asks; `open`: it answered, and has asked for nothing yet. */
+/**
+ * How a registry wants to be shown who asks; `open`: it answered, and has asked for nothing yet. That reads are public
+ * says nothing about writes: `writes` tells that one of them was answered so too.
+ */
 type Scheme =
-  | { readonly kind: 'open' }
+  | { readonly kind: 'open'; readonly writes: boolean }
   | { readonly kind: 'basic' }
   | { readonly kind: 'bearer'; readonly service: TokenService };
 
@@ -46,8 +49,9 @@ const NOTHING: Proof = { kind: 'none' };
 /**
  * Learns from the first 401 how a registry wants to be shown who asks, and does so from then on.
  *
- * Where there is a login, the first request of a host goes alone: the others would all be turned away too. Without a
- * login all go at once, since most of what is public needs none.
+ * Where there is a login, the first request of a host goes alone: the others would all be turned away too. Where reads
+ * turn out to be public, so does the first write. Without a login all go at once, since most of what is public needs
+ * none.
  */
 export function createAuthorizer({ transport, credentials, clock }: AuthorizerOptions): Authorizer {
   const hosts = new Map<string, HostState>();
@@ -87,17 +91,19 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
     return state.scheme?.kind === 'basic' ? basic(asker.credential) : NOTHING;
   }
 
-  /** Sends the first request to an unknown host alone, if there is a login to be shown. */
+  /** Sends the first request alone whose fate tells that of others like it, if there is a login to be shown. */
   async function sendFirst(request: HttpRequest, state: HostState, asker: Asker): Promise<Sent> {
     const { signal } = request;
     if (asker.credential.kind === 'none') return sendWith(request, await proofFor(state, asker));
-    while (state.scheme === undefined && state.probe !== undefined) await orAborted(state.probe, signal);
-    if (state.scheme !== undefined) return sendWith(request, await proofFor(state, asker));
+    while (!foresees(state, request) && state.probe !== undefined) await orAborted(state.probe, signal);
+    if (foresees(state, request)) return sendWith(request, await proofFor(state, asker));
     const probe = deferred<undefined>();
     state.probe = probe.promise;
     try {
-      const sent = await sendWith(request, NOTHING);
-      if (isOwn(sent.response.url, asker.host)) learn(state, asker.host, sent.response);
+      // Those who wait for it may hold every place of the host.
+      const place = request.place ?? { host: asker.host, release: () => undefined };
+      const sent = await sendWith({ ...request, place }, NOTHING);
+      if (isOwn(sent.response.url, asker.host)) learn(state, asker.host, sent.response, request);
       return sent;
     } finally {
       // Whether it came to something or not: the next in line goes ahead if nothing was learnt.
@@ -116,10 +122,10 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
   }
 
   /** Remembers what the answer shows of the host's scheme, and returns the challenge that can be answered. */
-  function learn(state: HostState, host: string, response: HttpResponse): Challenge | undefined {
+  function learn(state: HostState, host: string, response: HttpResponse, request: HttpRequest): Challenge | undefined {
     const challenge = response.status === 401 ? answerable(challengesOf(response)) : undefined;
     if (challenge === undefined) {
-      state.scheme ??= { kind: 'open' };
+      if (!foresees(state, request)) state.scheme = { kind: 'open', writes: isWrite(request) };
       return undefined;
     }
     const realm = challenge.parameters.get('realm');
@@ -147,8 +153,13 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
   }
 
   /** What to answer a 401 with; undefined when nothing will help. */
-  async function secondProof(state: HostState, sent: Sent, asker: Asker): Promise<Proof | undefined> {
-    const challenge = learn(state, asker.host, sent.response);
+  async function secondProof(
+    state: HostState,
+    request: HttpRequest,
+    sent: Sent,
+    asker: Asker,
+  ): Promise<Proof | undefined> {
+    const challenge = learn(state, asker.host, sent.response, request);
     const { scheme } = state;
     if (challenge?.scheme === 'bearer' && scheme?.kind === 'bearer') {
       if (sent.proof.kind !== 'bearer') return bearer(scheme.service, asker);
@@ -189,10 +200,10 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
       const sent = await sendFirst(request, state, asker);
       // A 401 of another place, reached by a redirect, is no question to this registry's login.
       if (sent.response.status !== 401 || !isOwn(sent.response.url, host)) {
-        if (isOwn(sent.response.url, host)) state.scheme ??= { kind: 'open' };
+        if (isOwn(sent.response.url, host)) learn(state, host, sent.response, request);
         return sent.response;
       }
-      const proof = await secondProof(state, sent, asker).catch(async (error: unknown) => {
+      const proof = await secondProof(state, request, sent, asker).catch(async (error: unknown) => {
         await sent.response.discard();
         throw error;
       });
@@ -229,6 +240,15 @@ type Asker = {
 };
 
 type Sent = { readonly response: HttpResponse; readonly proof: Proof };
+
+function isWrite({ method }: HttpRequest): boolean {
+  return method !== 'GET' && method !== 'HEAD';
+}
+
+/** Whether it is known how the registry takes a request like this. */
+function foresees({ scheme }: HostState, request: HttpRequest): boolean {
+  return scheme !== undefined && (scheme.kind !== 'open' || scheme.writes || !isWrite(request));
+}
 
 function challengesOf(response: HttpResponse): readonly Challenge[] {
   return parseChallenges(response.headers['www-authenticate'] ?? '');

@@ -57,7 +57,7 @@ const CERTIFICATE: ReadonlySet<string> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-const GARBLED: readonly string[] = ['TOO_MANY_1XX', 'UND_ERR_HEADERS_OVERFLOW'];
+const GARBLED: readonly string[] = ['TOO_MANY_1XX', 'UND_ERR_HEADERS_OVERFLOW', 'HTTPParserError'];
 
 /** The machine's name for the failure, such as `ECONNREFUSED`; the message where there is none. */
 export function failureCode(error: unknown): string {

@@ -10,6 +10,9 @@ import type { TransferRun } from './transfer.ts';
 /** At most ten progress events a second and blob. */
 const PROGRESS_EVERY = 100;
 
+/** How often one blob's upload may be answered 429: with the waits in between that is ten minutes or so. */
+const LIMITED_MOST = 30;
+
 /**
  * How a copy begins. `session`: a refused mount opened it. `post`: no session yet. `mount`: ask once more while the
  * source is already being read. `look`: whether the target is asked for the blob before any byte is sent.
@@ -46,18 +49,17 @@ export async function copyBlob(
   const { ports, signal } = run;
   let bytesSent = 0;
   let reason = why;
-  let corrupt = 0;
-  let unread = 0;
+  const failed = { broken: 0, corrupt: 0, unread: 0, limited: 0 };
   const count = (sent: number): void => {
     bytesSent += sent;
   };
-  for (let attempt = 0; ; attempt += 1) {
-    const source = blob.sources[attempt % Math.max(1, blob.sources.length)];
-    const begin: Opening = attempt === 0 ? opening : { kind: 'post', look: true };
+  for (let turn = 0; ; turn += 1) {
+    const source = blob.sources[turn % Math.max(1, blob.sources.length)];
+    const begin: Opening = turn === 0 ? opening : { kind: 'post', look: true };
     const result = await tryCopy(blob, source, begin, count, (text) => (reason = text), run);
     switch (result.kind) {
       case 'present':
-        return attempt === 0 ? { kind: 'present' } : { kind: 'copied', bytesSent, why: reason };
+        return turn === 0 ? { kind: 'present' } : { kind: 'copied', bytesSent, why: reason };
       case 'mounted':
         return { kind: 'mounted' };
       case 'stored':
@@ -65,17 +67,26 @@ export async function copyBlob(
       case 'refused':
         throw result.error;
       case 'corrupt':
-        corrupt += 1;
-        if (corrupt > 1) throw result.error;
+        failed.corrupt += 1;
+        if (failed.corrupt > 1) throw result.error;
         break;
       case 'unreadable':
-        unread += 1;
-        if (unread >= blob.sources.length) throw result.error;
+        failed.unread += 1;
+        if (failed.unread >= blob.sources.length) throw result.error;
         break;
-      case 'broken':
+      case 'limited':
+        // The registry wants to be asked more slowly; that says nothing against the copy, so it costs no try.
+        failed.limited += 1;
+        if (failed.limited > LIMITED_MOST) throw result.error;
+        await ports.clock.sleep(backoff(failed.limited, ports.random), signal);
+        break;
+      case 'broken': {
+        failed.broken += 1;
         // A new token helps once.
-        if (attempt >= ports.retries || (result.error.code === 'UNAUTHORIZED' && attempt > 0)) throw result.error;
-        await ports.clock.sleep(backoff(attempt, ports.random), signal);
+        const most = result.error.code === 'UNAUTHORIZED' ? 1 : ports.retries;
+        if (failed.broken > most) throw result.error;
+        await ports.clock.sleep(backoff(failed.broken - 1, ports.random), signal);
+      }
     }
   }
 }
@@ -135,7 +146,8 @@ async function send(
   };
   const options = { signal: run.signal, place: places.target, progress };
   const answer = await run.registry.upload(session, blob, body, options);
-  run.sessions.used(session);
+  // What the registry may still be storing is cancelled at the end of the run, not now.
+  if (!('alive' in answer && answer.alive)) run.sessions.used(session);
   count(answer.kind === 'stored' ? answer.bytesSent : sent);
   return answer;
 }

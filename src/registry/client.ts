@@ -77,9 +77,9 @@ export type UploadAnswer =
   | { readonly kind: 'broken'; readonly error: PublishError; readonly alive?: true }
   /**
    * 429: nothing was committed, and nothing is wrong with this upload. Start anew; the next request to the host waits
-   * by itself for as long as the registry asked.
+   * by itself for as long as the registry asked, and so would a cancellation: the session is the caller's, as above.
    */
-  | { readonly kind: 'limited'; readonly error: PublishError }
+  | { readonly kind: 'limited'; readonly error: PublishError; readonly alive: true }
   /** The registry's last word. */
   | { readonly kind: 'refused'; readonly error: PublishError };
 

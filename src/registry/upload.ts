@@ -31,7 +31,7 @@ export async function upload(
     const error = checkBytes(body, blob, step.doing);
     if (error === undefined)
       return finish(cancel, session, options, await putBlob(wire, session, blob, step, body, options));
-    return finish(cancel, session, options, { answer: { kind: 'corrupt', error }, alive: true });
+    return finish(cancel, session, options, { answer: { kind: 'corrupt', error }, cancels: true });
   }
   const checked = checkBody(body, blob, step.doing, options.progress);
   try {
@@ -41,22 +41,21 @@ export async function upload(
   }
 }
 
-/** An answer, and whether the session may still be open and is surely not being committed. */
-type Ended = { readonly answer: UploadAnswer; readonly alive: boolean };
+/** An answer, and whether to cancel the session: it may be open, is not being committed, and nobody else will. */
+type Ended = { readonly answer: UploadAnswer; readonly cancels: boolean };
 
 /** A break behind the last byte: cancelling now could hit what the registry is just storing. */
 function brokenCommit(error: PublishError): Ended {
-  return { answer: { kind: 'broken', error, alive: true }, alive: false };
+  return { answer: { kind: 'broken', error, alive: true }, cancels: false };
 }
 
-/** A session that is left behind is cancelled, unless the registry may be committing it at this moment. */
 async function finish(
   cancel: Canceller,
   session: UploadSession,
   options: UploadOptions,
   ended: Ended,
 ): Promise<UploadAnswer> {
-  if (ended.alive) await cancel(session, options.place);
+  if (ended.cancels) await cancel(session, options.place);
   return ended.answer;
 }
 
@@ -91,11 +90,11 @@ async function putBlob(
     // Only then the receiver: a request whose body fails is told of as a failure of the connection.
     const fault = checked?.fault();
     if (fault !== undefined) {
-      return { answer: { kind: fault.kind === 'corrupt' ? 'corrupt' : 'broken', error: fault.error }, alive: true };
+      return { answer: { kind: fault.kind === 'corrupt' ? 'corrupt' : 'broken', error: fault.error }, cancels: true };
     }
     if (!(error instanceof PublishError) || error.code !== 'NETWORK_FAILED') throw error;
     if (checked === undefined || checked.complete()) return brokenCommit(error);
-    return { answer: { kind: 'broken', error }, alive: true };
+    return { answer: { kind: 'broken', error }, cancels: true };
   }
 }
 
@@ -112,9 +111,9 @@ async function judge(
       throw violated(step, response, `for another digest, ${digestHeader(response.headers)}`);
     }
     if (checked === undefined || checked.complete())
-      return { answer: { kind: 'stored', bytesSent: blob.size }, alive: false };
+      return { answer: { kind: 'stored', bytesSent: blob.size }, cancels: false };
     const early = violated(step, response, `after ${checked.sent()} of ${blob.size} bytes`);
-    return { answer: { kind: 'broken', error: early }, alive: false };
+    return { answer: { kind: 'broken', error: early }, cancels: false };
   }
   const refusal = await readRefusal(response);
   return refused(wire, step, blob, refusal, checked?.sent() ?? blob.size);
@@ -124,24 +123,27 @@ async function refused(wire: Wire, step: Step, blob: BlobIdentity, refusal: Refu
   const meaning = meaningOf(COMMIT, refusal.status);
   switch (meaning) {
     case 'limited':
-      return { answer: { kind: 'limited', error: await failureFor(meaning, wire, step, refusal) }, alive: true };
+      return {
+        answer: { kind: 'limited', error: await failureFor(meaning, wire, step, refusal), alive: true },
+        cancels: false,
+      };
     case 'unauthorized':
-      return { answer: { kind: 'broken', error: await failureFor(meaning, wire, step, refusal) }, alive: true };
+      return { answer: { kind: 'broken', error: await failureFor(meaning, wire, step, refusal) }, cancels: true };
     case 'denied':
-      return { answer: { kind: 'refused', error: await failureFor(meaning, wire, step, refusal) }, alive: true };
+      return { answer: { kind: 'refused', error: await failureFor(meaning, wire, step, refusal) }, cancels: true };
     case 'failed': {
       const error = await failureFor(meaning, wire, step, refusal);
-      return sent < blob.size ? { answer: { kind: 'broken', error }, alive: true } : brokenCommit(error);
+      return sent < blob.size ? { answer: { kind: 'broken', error }, cancels: true } : brokenCommit(error);
     }
     case 'gone':
       return {
         answer: { kind: 'broken', error: uploadRefused(step, refusal, sent, blob) },
-        alive: refusal.status !== 404,
+        cancels: refusal.status !== 404,
       };
     case 'unsure':
       return unsure(step, blob, refusal, sent);
     default:
-      return { answer: { kind: 'refused', error: uploadRefused(step, refusal, sent, blob) }, alive: true };
+      return { answer: { kind: 'refused', error: uploadRefused(step, refusal, sent, blob) }, cancels: true };
   }
 }
 
@@ -152,13 +154,13 @@ function unsure(step: Step, blob: BlobIdentity, refusal: Refusal, sent: number):
     const note = `${step.doing}: what was sent hashes to ${blob.digest}, yet`;
     return {
       answer: { kind: 'corrupt', error: refusedWith('DIGEST_MISMATCH', step, refusal, hint, note) },
-      alive: true,
+      cancels: true,
     };
   }
   const error = uploadRefused(step, refusal, sent, blob);
   const curable =
     refusal.codes.some((code) => COMMIT_CURABLE.includes(code)) || COMMIT_CURABLE_WORDS.test(wordsOf(refusal));
-  return { answer: { kind: curable ? 'broken' : 'refused', error }, alive: true };
+  return { answer: { kind: curable ? 'broken' : 'refused', error }, cancels: true };
 }
 
 function uploadRefused(step: Step, refusal: Refusal, sent: number, blob: BlobIdentity): PublishError {

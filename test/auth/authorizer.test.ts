@@ -536,6 +536,66 @@ describe('the first request', () => {
   });
 });
 
+describe('the first write, where reads are public', () => {
+  const openReads =
+    (hold: (release: () => void) => void): NonNullable<Setup['registry']> =>
+    (request, response) => {
+      if (request.method === 'GET' || request.headers.authorization === BASIC) response.end('ok');
+      else hold(() => response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end());
+    };
+
+  it('goes alone until its status is known, while reads go on; then all show the login', async () => {
+    const held: (() => void)[] = [];
+    const { ask, registry } = await world({ credential: LOGIN, registry: openReads((release) => held.push(release)) });
+    await (await ask()).discard();
+    const writes = Array.from({ length: 9 }, () => ask(MOUNT, { method: 'POST' }));
+    await expect.poll(() => held.length).toBe(1);
+    expect(await textOf(await ask(MOUNT))).toBe('ok');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(held).toHaveLength(1);
+    held[0]?.();
+    for (const answer of await Promise.all(writes)) expect(await textOf(answer)).toBe('ok');
+    expect(proofs(registry)).toEqual([undefined, undefined, undefined, ...Array(9).fill(BASIC)]);
+  });
+
+  it('needs no place, which those who wait for it may hold all of', async () => {
+    const registry = await serve((request, response) => {
+      if (request.method === 'GET' || request.headers.authorization === BASIC) response.end('ok');
+      else response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end();
+    });
+    const clock = jumpingClock();
+    const limiter = createLimiter({ clock, requests: 2 });
+    const transport = client({ clock, limiter });
+    const authorizer = createAuthorizer({ transport, credentials: { lookup: async () => LOGIN }, clock });
+    const signal = AbortSignal.timeout(2000);
+    const url = new URL('/v2/', transport.baseUrl(registry.host));
+    await (await authorizer.send({ method: 'GET', url, signal }, registry.host, PULL)).discard();
+    const places = await Promise.all([limiter.take(registry.host, signal), limiter.take(registry.host, signal)]);
+    const first = authorizer.send({ method: 'PUT', url, signal }, registry.host, MOUNT);
+    for (const place of places) {
+      const answer = await authorizer.send({ method: 'POST', url, place, signal }, registry.host, MOUNT);
+      expect(await textOf(answer)).toBe('ok');
+      place.release();
+    }
+    expect(await textOf(await first)).toBe('ok');
+    expect(proofs(registry).filter((proof) => proof === undefined)).toHaveLength(2);
+  });
+
+  it('is no longer waited for once a write went through without a login', async () => {
+    const waiting: ServerResponse[] = [];
+    const { ask } = await world({
+      credential: LOGIN,
+      registry: (request, response) => (request.method === 'PUT' ? waiting.push(response) : response.end('ok')),
+    });
+    await (await ask()).discard();
+    await (await ask(MOUNT, { method: 'POST' })).discard();
+    const all = Array.from({ length: 9 }, () => ask(MOUNT, { method: 'PUT' }));
+    await expect.poll(() => waiting.length).toBe(9);
+    for (const response of waiting) response.end('ok');
+    for (const answer of await Promise.all(all)) await answer.discard();
+  });
+});
+
 describe('announced scopes', () => {
   it('are fetched side by side as soon as tokens are known to be wanted', async () => {
     const waiting: ServerResponse[] = [];

@@ -238,3 +238,23 @@ describe('verify', () => {
       expect((await look(registry)).problems.map((problem) => problem.digest)).toEqual([layer]);
     }));
 });
+
+describe('uploads', () => {
+  it('answered 429 wait and cost no try', () =>
+    withRegistry({ mount: { mode: 'ignore' } }, async (registry) => {
+      seedImage(registry, 't/a', '1', { platform: amd64, layers: 1 });
+      const action = { kind: 'answer', status: 429 } as const;
+      registry.addFault({ operation: 'uploadPut', times: 8, action });
+      const report = await publishTo(registry, 't/all:1', ['t/a:1'], { patient: true, network: { retries: 1 } });
+      expect(report.totals.blobs.copied).toBe(2);
+    }));
+
+  it('answered 503 leave no session open when the run ends', () =>
+    withRegistry({ mount: { mode: 'ignore' } }, async (registry) => {
+      seedImage(registry, 't/a', '1', { platform: amd64, layers: 1 });
+      const action = { kind: 'answer', status: 503 } as const;
+      registry.addFault({ operation: 'uploadPut', times: Number.POSITIVE_INFINITY, action });
+      const run = publishTo(registry, 't/all:1', ['t/a:1'], { patient: true, network: { retries: 2 } });
+      await expect(run).rejects.toMatchObject({ exitCode: 5 });
+    }));
+});

@@ -93,7 +93,6 @@ describe.each(bodies)('uploading %s', (_name, makeBody) => {
     [416, 'RANGE_INVALID', 'UPLOAD_REFUSED'],
     [408, 'TIMEOUT', 'REGISTRY_FAILED'],
     [425, 'TOO_EARLY', 'REGISTRY_FAILED'],
-    [429, 'TOOMANYREQUESTS', 'RATE_LIMITED'],
     [500, 'UNKNOWN', 'REGISTRY_FAILED'],
     [503, 'UNAVAILABLE', 'REGISTRY_FAILED'],
   ])('%i %s broke it; the PUT is not repeated', async (status, code, ours) => {
@@ -106,6 +105,16 @@ describe.each(bodies)('uploading %s', (_name, makeBody) => {
     // Cancelled, unless the session is gone, or the answer may stand for a commit that is still going on.
     const left = [404, 408, 425].includes(status) || status >= 500;
     expect(methods(server)).toEqual(left ? ['PUT'] : ['PUT', 'DELETE']);
+    expect(answer.alive).toBe(left && status !== 404 ? true : undefined);
+  });
+
+  test('429 is a kind of its own; the PUT is not repeated, and the session is left to the caller', async () => {
+    const server = await target({ status: 429, body: errors('TOOMANYREQUESTS', 'some words') });
+    const answer = await uploadTo(server, makeBody());
+    expect(answer).toMatchObject({ kind: 'limited', alive: true, error: { code: 'RATE_LIMITED', side: 'target' } });
+    expect('error' in answer && answer.error.message).toContain('429 TOOMANYREQUESTS: "some words"');
+    // A cancellation would have to wait as long as everything else.
+    expect(methods(server)).toEqual(['PUT']);
   });
 
   test.each([
@@ -147,13 +156,15 @@ describe.each(bodies)('uploading %s', (_name, makeBody) => {
     expect((await uploadTo(server, makeBody())).kind).toBe('broken');
   });
 
-  test('a lost answer broke it, and nothing is cancelled: it may have been committed', async () => {
+  test('a lost answer broke it, and cancelling is left to the caller: it may have been committed', async () => {
     const server = await target('reset');
     const answer = await uploadTo(server, makeBody());
     if (answer.kind !== 'broken') throw new Error(answer.kind);
     expect(answer.error).toMatchObject({ code: 'NETWORK_FAILED', side: 'target' });
     expect(answer.error.message).toContain(`copying ${BLOB.digest} to ${server.host}/app`);
+    expect(answer.error.message.split('copying')).toHaveLength(2);
     expect(methods(server)).toEqual(['PUT']);
+    expect(answer.alive).toBe(true);
   });
 
   test('a registry that is gone broke it', async () => {
@@ -254,6 +265,7 @@ describe('streams that break', () => {
     const source = endless();
     const answer = await uploadTo(server, source, { ...BLOB, size: 500_000_000 });
     expect(answer).toMatchObject({ kind: 'broken', error: { code: 'NETWORK_FAILED', side: 'target' } });
+    expect(answer).not.toHaveProperty('alive');
     expect(source.destroyed).toBe(true);
     expect(server.seen.at(-1)?.method).toBe('DELETE');
   });

@@ -19,7 +19,8 @@ export type Arguments = {
 export const USAGE = `npm run bench -- [options]
   --delay MS            wait once a request (default 100)
   --runs N              runs of each; medians are shown (default 3)
-  --only A,B            peers: ours, ours-no-verify, docker, manifest-tool, crane, regctl, oras, oras-at-once, buildx
+  --only A,B            peers: ours, ours-no-verify, ours-drafts, docker, manifest-tool, crane, regctl, oras,
+                        oras-at-once, buildx
   --situations A,B      mounts, refused, again
   --timeout SECONDS     of one run of one peer (default 120)
   --memory              instead: one layer of 1 GiB, mounts refused, no delay; peak memory

@@ -134,11 +134,26 @@ function ours(root: string, id: string, flags: readonly string[]): Peer {
   };
 }
 
+function oursInTwoSteps(root: string): Peer {
+  const program = join(root, 'bin', 'run.js');
+  return {
+    id: 'ours-drafts',
+    title: 'manifest-publish create, push',
+    binaries: ['node'],
+    version: [program, '--version'],
+    steps: (node, task) => [
+      [[node, program, 'create', '--insecure', target(task), ...sources(task)]],
+      [[node, program, 'push', '--insecure', target(task)]],
+    ],
+  };
+}
+
 /** Ours first; the rest in the order of the table. @param root folder of package.json */
 export function allPeers(root: string): readonly Peer[] {
   return [
     ours(root, 'ours', []),
     ours(root, 'ours-no-verify', ['--no-verify']),
+    oursInTwoSteps(root),
     DOCKER,
     MANIFEST_TOOL,
     CRANE,

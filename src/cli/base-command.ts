@@ -4,8 +4,18 @@ import type { Config as Configuration } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PublishError } from '../errors.ts';
 import type { PublishPorts } from '../publish/ports.ts';
+import type { PublishReport } from '../publish/report.ts';
 import { createProgress, type ProgressMode } from '../ui/progress.ts';
-import { type Circumstances, jsonText, page, type Theme } from '../ui/render.ts';
+import {
+  type Circumstances,
+  jsonText,
+  type PlanEvent,
+  page,
+  renderPlan,
+  renderSummary,
+  type Theme,
+} from '../ui/render.ts';
+import { plainBooleans } from './booleans.ts';
 import { COMMON_FLAGS } from './flags.ts';
 import { reportFailure, stderrTheme, stdoutTheme } from './report-failure.ts';
 import { createRuntime, every, processWorld, SYSTEM_CLOCK, type World } from './runtime.ts';
@@ -34,6 +44,11 @@ export abstract class BaseCommand extends Command {
   /** What is known when the command fails. */
   private circumstances: Circumstances = {};
   private progressMode: ProgressMode = 'auto';
+
+  protected override async init(): Promise<void> {
+    await super.init();
+    this.argv = plainBooleans(this.argv, { ...this.ctor.baseFlags, ...this.ctor.flags });
+  }
 
   /**
    * Runs the work with ports that live as long as it does. Progress has ended and connections are closed before this
@@ -94,8 +109,14 @@ export abstract class BaseCommand extends Command {
 
   /** Something for people, on stderr. `--progress json` keeps stderr to one event a line. */
   protected note(flags: CommonFlags, render: (theme: Theme) => string): void {
-    if (flags.quiet || this.progressMode === 'json') return;
+    if (flags.quiet || this.progressMode === 'json' || flags.progress === 'json') return;
     this.world.note(render(stderrTheme(this.world, flags['no-color'])));
+  }
+
+  /** The summary of a publish, and before it the plan of a dry run. */
+  protected noteOutcome(flags: CommonFlags, report: PublishReport, plan: PlanEvent | undefined): void {
+    if (report.dryRun && plan !== undefined) this.note(flags, (theme) => renderPlan(plan, theme));
+    this.note(flags, (theme) => renderSummary(report, theme));
   }
 
   /** How stdout is written to. */

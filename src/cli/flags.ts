@@ -63,19 +63,37 @@ export const NETWORK_FLAGS = {
   }),
 };
 
-/** `publish` has these besides. */
-export const PUBLISH_FLAGS = {
+/** Commands that put an index have these. */
+export const INDEX_FLAGS = {
   tag: string({
     char: 't',
     helpValue: 'TAG|REF',
     multiple: true,
     multipleNonGreedy: true,
-    description: 'Another tag for the same index: a tag, or a reference in the repository of TARGET. Repeatable.',
+    description: 'Another tag for the same index: a tag, or a reference in the same repository. Repeatable.',
   }),
   type: string({
     helpValue: INDEX_TYPES.join('|'),
     description: 'Media type of the index. auto: a Docker list when all images are Docker, else an OCI index.',
   }),
+  annotation: string({
+    helpValue: '[index:]KEY=VALUE',
+    multiple: true,
+    multipleNonGreedy: true,
+    description: 'Annotation of the index, which must be an OCI index. Repeatable.',
+  }),
+  'dry-run': boolean({ description: 'Read and plan only: print the digest that the index would have.' }),
+  'no-verify': boolean({
+    description: 'Trust a mount that the registry confirmed, and images that the tag lists already.',
+  }),
+  'digest-file': string({ helpValue: 'FILE', description: 'Write the digest of the index to a file.' }),
+  'metadata-file': string({ helpValue: 'FILE', description: 'Write what docker buildx writes to its metadata file.' }),
+  report: string({ helpValue: 'FILE', description: 'Write the report of --json to a file.' }),
+};
+
+/** `publish` has these besides. */
+export const PUBLISH_FLAGS = {
+  ...INDEX_FLAGS,
   platform: string({
     helpValue: 'PLATFORM',
     multiple: true,
@@ -94,11 +112,4 @@ export const PUBLISH_FLAGS = {
     helpValue: 'DURATION',
     description: 'Ask again for a source that is not there yet, for so long.',
   }),
-  'dry-run': boolean({ description: 'Read and plan only: print the digest that the index would have.' }),
-  'no-verify': boolean({
-    description: 'Trust a mount that the registry confirmed, and images that the tag lists already.',
-  }),
-  'digest-file': string({ helpValue: 'FILE', description: 'Write the digest of the index to a file.' }),
-  'metadata-file': string({ helpValue: 'FILE', description: 'Write what docker buildx writes to its metadata file.' }),
-  report: string({ helpValue: 'FILE', description: 'Write the report of --json to a file.' }),
 };

@@ -15,6 +15,8 @@ export type PublishOptions = {
   readonly tags?: readonly string[];
   /** Default `auto`: a Docker list when all images are Docker, else an OCI index. */
   readonly type?: IndexType;
+  /** Annotations of the index; a Docker list cannot hold any. */
+  readonly annotations?: Readonly<Record<string, string>>;
   /** Take only images of these platforms, such as `linux/arm/v7`. */
   readonly platforms?: readonly string[];
   /** The exact set of platforms that the index must have. */
@@ -42,6 +44,8 @@ export function publishRequest(options: PublishOptions): PublishRequest {
     targets: distinct([target, ...(options.tags ?? []).map((tag) => furtherTag(tag, target))]),
     sources: options.sources.map((source) => parseSource(source, target)),
     type: options.type ?? 'auto',
+    annotations: options.annotations ?? {},
+    layout: 'plain',
     platforms: (options.platforms ?? []).map(parsePlatform),
     ...(options.expectPlatforms === undefined ? {} : { expectPlatforms: expected(options.expectPlatforms) }),
     forcePlatform: options.forcePlatform ?? false,
@@ -52,8 +56,12 @@ export function publishRequest(options: PublishOptions): PublishRequest {
   };
 }
 
-/** A reference that can be written to: what a digest names cannot be moved. */
-function tagReference(text: string): Reference {
+/**
+ * A reference that can be written to: what a digest names cannot be moved.
+ *
+ * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for one with a digest
+ */
+export function tagReference(text: string): Reference {
   const reference = parseReference(text);
   if (reference.digest === undefined) return reference;
   throw new PublishError(
@@ -64,7 +72,12 @@ function tagReference(text: string): Reference {
   );
 }
 
-function furtherTag(text: string, target: Reference): Reference {
+/**
+ * Another tag of the target's repository: a tag alone, or a reference.
+ *
+ * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for another repository
+ */
+export function furtherTag(text: string, target: Reference): Reference {
   if (!/[/:@]/.test(text)) return withTag(target, text);
   const reference = tagReference(text);
   if (reference.host === target.host && reference.repository === target.repository) return reference;
@@ -85,6 +98,7 @@ function expected(texts: readonly string[]): readonly Platform[] {
   );
 }
 
-function distinct(references: readonly Reference[]): readonly Reference[] {
+/** Each reference once, the first ones first. */
+export function distinct(references: readonly Reference[]): readonly Reference[] {
   return [...new Map(references.map((reference) => [formatReference(reference), reference])).values()];
 }

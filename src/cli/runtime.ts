@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { homedir, hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { CredentialSource } from '../auth/credentials.ts';
@@ -9,6 +10,7 @@ import type { HttpEvent } from '../http/message.ts';
 import type { PublishEvent } from '../publish/events.ts';
 import type { Clock, PublishPorts } from '../publish/ports.ts';
 import type { RegistryClient } from '../registry/client.ts';
+import type { Writer } from '../store/owner.ts';
 import { readAuthorities } from './authorities.ts';
 import type { NetworkSettings } from './settings.ts';
 
@@ -22,6 +24,12 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type World = {
   readonly env: Environment;
   readonly folder: string;
+  /** @throws Error where this user has no home, as in some containers */
+  readonly home: () => string;
+  /** What others can tell of this process. */
+  readonly writer: Writer;
+  /** A text that no other call gives, on any machine. */
+  readonly token: () => string;
   readonly platform: string;
   /** Node and machine, for bug reports and `--version`. */
   readonly versions: string;
@@ -51,6 +59,9 @@ export function processWorld(): World {
   return {
     env: process.env,
     folder: process.cwd(),
+    home: homedir,
+    writer: { pid: process.pid, host: hostname(), isAlive },
+    token: randomUUID,
     platform: process.platform,
     versions: `${process.platform}-${process.arch} node-${process.version}`,
     stdout,
@@ -69,6 +80,16 @@ export function processWorld(): World {
       setTimeout(() => process.exit(), milliseconds).unref();
     },
   };
+}
+
+/** Whether a process of this machine runs; one of another user may not be asked, and runs. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return error.code !== 'ESRCH';
+    throw error;
+  }
 }
 
 /** Whoever reads us may stop reading (`| head -1`): the work goes on, its exit code stands. */

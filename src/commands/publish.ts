@@ -1,12 +1,11 @@
 import { string as argument } from '@oclif/core/args';
+import { annotations } from '../cli/annotations.ts';
 import { BaseCommand } from '../cli/base-command.ts';
-import { type WantedFile, withOutputFiles } from '../cli/files.ts';
 import { NETWORK_FLAGS, PUBLISH_FLAGS } from '../cli/flags.ts';
+import { digestLines } from '../cli/report-files.ts';
 import { type PublishOptions, publishRequest } from '../cli/request.ts';
+import { runPublish } from '../cli/run-publish.ts';
 import { duration, indexType } from '../cli/settings.ts';
-import type { PublishEvent } from '../publish/events.ts';
-import type { PublishReport } from '../publish/report.ts';
-import { jsonText, type PlanEvent, renderPlan, renderSummary } from '../ui/render.ts';
 
 /** One shot, without local state: resolve, plan, transfer, push the index, move the tags. */
 export class Publish extends BaseCommand {
@@ -65,6 +64,7 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
       target: args.target,
       sources: args.source,
       tags: flags.tag ?? [],
+      annotations: annotations(flags.annotation ?? [], 'index'),
       platforms: (flags.platform ?? []).flatMap(list),
       ...(expectPlatforms === undefined ? {} : { expectPlatforms: list(expectPlatforms) }),
       forcePlatform: flags['force-platform'],
@@ -74,53 +74,20 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
     // Every word is read before a connection is opened; what the configuration adds are checked values.
     const host = publishRequest(options).targets[0]?.host ?? '';
 
-    // What stands in digest and metadata files gets pulled, so a dry run writes only the report.
-    const published = <T>(path: T) => (flags['dry-run'] ? undefined : path);
-    const files: readonly WantedFile<PublishReport>[] = [
-      { flag: '--digest-file', path: published(flags['digest-file']), text: digestLines },
-      { flag: '--metadata-file', path: published(flags['metadata-file']), text: metadataText },
-      { flag: '--report', path: flags.report, text: (report) => `${jsonText(report, 2)}\n` },
-    ];
-
-    let plan: PlanEvent | undefined;
-    const report = await this.withSession(flags, host, ({ ports, signal, config }) => {
+    const { report, plan } = await this.withSession(flags, host, (session) => {
+      const { config } = session;
       const request = publishRequest({
         ...options,
         type: type ?? config.type ?? 'auto',
         waitForSource: waitForSource ?? config.waitForSource ?? 0,
         foreignLayers: flags['foreign-layers'] || (config.foreignLayers ?? false),
       });
-      const emit = (event: PublishEvent) => {
-        if (event.kind === 'plan') plan = event;
-        ports.emit(event);
-      };
-      return withOutputFiles(files, async () => {
-        const { publish } = await import('../publish/publish.ts');
-        return publish(request, { ...ports, emit }, signal);
-      });
+      return runPublish(request, session, flags);
     });
 
-    if (report.dryRun && plan !== undefined) this.note(flags, (theme) => renderPlan(plan as PlanEvent, theme));
-    this.note(flags, (theme) => renderSummary(report, theme));
+    this.noteOutcome(flags, report, plan);
     await this.result(flags, report, digestLines(report));
   }
-}
-
-function digestLines(report: PublishReport): string {
-  return report.lists.map((list) => `${list.index.digest}\n`).join('');
-}
-
-/** The keys that `docker buildx build` and `imagetools create` write to their `--metadata-file`. */
-function metadataText(report: PublishReport): string {
-  const [list] = report.lists;
-  if (list === undefined) return '{}\n';
-  const { mediaType, digest, size } = list.index;
-  const metadata = {
-    'containerimage.descriptor': { mediaType, digest, size },
-    'containerimage.digest': digest,
-    'image.name': list.targets.map((target) => target.reference).join(','),
-  };
-  return `${jsonText(metadata, 2)}\n`;
 }
 
 function list(text: string): readonly string[] {

@@ -16,7 +16,18 @@ export type BuiltIndex = {
 };
 
 /**
- * Writes an index: JSON with two spaces, no final newline, no escaping for HTML. Keys in the order of buildx; the
+ * How the bytes are laid out. `plain`: two spaces, nothing escaped that need not be. `docker`: what `docker manifest
+ * push` writes, Go's `MarshalIndent` with three spaces, which escapes `<`, `>`, `&`, U+2028 and U+2029, so that the
+ * same children in the same order have the same digest.
+ *
+ * @see docker/distribution manifest/manifestlist/manifestlist.go
+ */
+export type IndexLayout = 'plain' | 'docker';
+
+const INDENTS: Readonly<Record<IndexLayout, string>> = { plain: '  ', docker: '   ' };
+
+/**
+ * Writes an index: JSON in one of two layouts, no final newline. Keys in the order of buildx; the
  * fields of a flattened entry that we do not interpret come last, by name; what is empty is left out. The same input
  * gives the same bytes on every machine, so that a re-run finds its own digest.
  *
@@ -26,8 +37,9 @@ export function buildIndex(input: {
   readonly mediaType: string;
   readonly manifests: readonly Descriptor[];
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly layout?: IndexLayout;
 }): BuiltIndex {
-  const { mediaType, manifests } = input;
+  const { mediaType, manifests, layout = 'plain' } = input;
   if (manifests.length > ENTRIES_MAX) throw tooLarge(`${manifests.length} entries, the limit is ${ENTRIES_MAX}`);
   const document: Fields = [
     ['schemaVersion', 2],
@@ -35,7 +47,8 @@ export function buildIndex(input: {
     ['manifests', manifests.map((entry) => new Map(entryFields(entry)))],
     ['annotations', sorted(input.annotations)],
   ];
-  const bytes = new TextEncoder().encode(pretty(new Map(document), '\n'));
+  const text = pretty(new Map(document), '\n', INDENTS[layout]);
+  const bytes = new TextEncoder().encode(layout === 'docker' ? escapedAsGo(text) : text);
   if (bytes.length > MANIFEST_SIZE_MAX) {
     throw tooLarge(`${bytes.length} bytes, registries take ${MANIFEST_SIZE_MAX}`);
   }
@@ -90,22 +103,27 @@ function byKey<Value>(entries: readonly (readonly [string, Value])[]): readonly 
 }
 
 /** `indent` is the newline and the spaces in front of the value's closing bracket. Undefined fields are left out. */
-function pretty(value: unknown, indent: string): string {
+function pretty(value: unknown, indent: string, step: string): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const deeper = `${indent}  `;
+  const deeper = `${indent}${step}`;
   if (Array.isArray(value)) {
-    const items = value.map((item) => pretty(item, deeper));
-    return bracketed('[', items, ']', indent);
+    const items = value.map((item) => pretty(item, deeper, step));
+    return bracketed('[', items, ']', indent, deeper);
   }
   const entries: Fields = value instanceof Map ? [...value] : Object.entries(value);
   const fields = entries
     .filter(([, field]) => field !== undefined)
-    .map(([key, field]) => `${JSON.stringify(key)}: ${pretty(field, deeper)}`);
-  return bracketed('{', fields, '}', indent);
+    .map(([key, field]) => `${JSON.stringify(key)}: ${pretty(field, deeper, step)}`);
+  return bracketed('{', fields, '}', indent, deeper);
 }
 
-function bracketed(open: string, parts: readonly string[], close: string, indent: string): string {
-  return parts.length === 0 ? open + close : `${open}${indent}  ${parts.join(`,${indent}  `)}${indent}${close}`;
+function bracketed(open: string, parts: readonly string[], close: string, indent: string, deeper: string): string {
+  return parts.length === 0 ? open + close : `${open}${deeper}${parts.join(`,${deeper}`)}${indent}${close}`;
+}
+
+/** All of these stand inside strings only: JSON's own syntax has none of them. */
+function escapedAsGo(text: string): string {
+  return text.replace(/[<>&\u2028\u2029]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function tooLarge(what: string): PublishError {

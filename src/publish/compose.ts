@@ -50,6 +50,7 @@ export function verbatimIndex(request: PublishRequest, sources: readonly Resolve
   const [only] = sources;
   if (only === undefined || sources.length > 1 || only.root.kind !== 'index' || !only.flat) return undefined;
   if (request.platforms.length > 0 || only.request.platform !== undefined) return undefined;
+  if (request.layout !== 'plain' || Object.keys(request.annotations).length > 0) return undefined;
   const wanted = { auto: only.root.mediaType, oci: MEDIA_TYPES.ociIndex, docker: MEDIA_TYPES.dockerList };
   return wanted[request.type] === only.root.mediaType && only.children.length > 0 ? only : undefined;
 }
@@ -78,8 +79,14 @@ export function compose(
   if (listed.every(({ child }) => child.kind === 'attestation')) throw nothingListed();
   checkDuplicates(listed);
   const entries = listed.map(({ entry }) => entry);
+  const { annotations, layout } = request;
   const mediaType = indexTypeFor(entries, request.type);
-  return { index: buildIndex({ mediaType, manifests: entries }), listed, warnings: typeWarnings(listed) };
+  checkAnnotations(annotations, mediaType);
+  return {
+    index: buildIndex({ mediaType, manifests: entries, annotations, layout }),
+    listed,
+    warnings: typeWarnings(listed),
+  };
 }
 
 /**
@@ -92,7 +99,18 @@ export function composeEarly(request: PublishRequest, { sources }: Resolution): 
   const known = sources.flatMap(({ children }) => children.filter((child) => !needsConfig(child)));
   checkDuplicates(known.map((child) => ({ child, entry: child.descriptor })));
   const all = sources.flatMap(({ children }) => children.map(({ descriptor }) => descriptor));
-  if (request.type === 'docker') indexTypeFor(all, request.type);
+  const mediaType = all.length === 0 ? undefined : indexTypeFor(all, request.type);
+  if (mediaType !== undefined) checkAnnotations(request.annotations, mediaType);
+}
+
+/** buildx drops them without a word (docker/buildx#2148). */
+function checkAnnotations(annotations: Readonly<Record<string, string>>, mediaType: string): void {
+  if (mediaType !== MEDIA_TYPES.dockerList || Object.keys(annotations).length === 0) return;
+  throw new PublishError(
+    'INDEX_TYPE_CONFLICT',
+    'a Docker manifest list cannot hold annotations, and all images are Docker',
+    'Add --type oci to get an OCI index, or leave the annotations out.',
+  );
 }
 
 function nothingListed(): PublishError {

@@ -143,7 +143,8 @@ function wantedEntries(index: ImageIndex, wanted: readonly Platform[]): readonly
   });
 }
 
-function resolvedChild(
+/** A child as its manifest and its entry tell of it. `isRoot`: the reference names it itself. */
+export function resolvedChild(
   source: SourceRequest,
   manifest: ImageManifest,
   descriptor: Descriptor,

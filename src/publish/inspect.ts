@@ -1,5 +1,11 @@
-import type { Descriptor } from '../model/descriptor.ts';
-import { isForeignLayer, type Manifest, parseImageConfig, parseManifest } from '../model/manifest.ts';
+import type { Descriptor, Platform } from '../model/descriptor.ts';
+import {
+  type ImageManifest,
+  isForeignLayer,
+  type Manifest,
+  parseImageConfig,
+  parseManifest,
+} from '../model/manifest.ts';
 import { completePlatform } from '../model/platform.ts';
 import { formatReference, type Reference, requestTarget, withDigest } from '../model/reference.ts';
 import type { InspectedChild, Inspection } from './findings.ts';
@@ -61,20 +67,27 @@ async function describe(
   ports: PublishPorts,
   signal: AbortSignal,
 ): Promise<InspectedChild> {
-  const { digest, mediaType } = manifest;
-  if (manifest.kind === 'index') return { digest, mediaType, kind: 'index', layers: [] };
-  const subject = entry === undefined ? undefined : attestationSubject(entry);
-  const kind = kindOf(manifest, entry);
-  let platform = entry?.platform;
-  if (platform === undefined && kind === 'image') {
-    const registry = ports.registry(reference.host);
-    const config = await registry.readBlob(reference.repository, manifest.config, { signal });
-    platform = completePlatform(parseImageConfig(config, formatReference(reference)), undefined);
+  if (manifest.kind === 'index') {
+    return { digest: manifest.digest, mediaType: manifest.mediaType, kind: 'index', layers: [] };
   }
+  if (entry?.platform !== undefined || kindOf(manifest, entry) !== 'image') return inspectedImage(manifest, entry);
+  const registry = ports.registry(reference.host);
+  const config = await registry.readBlob(reference.repository, manifest.config, { signal });
+  const platform = completePlatform(parseImageConfig(config, formatReference(reference)), undefined);
+  return inspectedImage(manifest, entry, platform);
+}
+
+/** What a manifest and its entry in an index tell of an image. Pure. */
+export function inspectedImage(
+  manifest: ImageManifest,
+  entry: Descriptor | undefined,
+  platform: Platform | undefined = entry?.platform,
+): InspectedChild {
+  const subject = entry === undefined ? undefined : attestationSubject(entry);
   return {
-    digest,
-    mediaType,
-    kind,
+    digest: manifest.digest,
+    mediaType: manifest.mediaType,
+    kind: kindOf(manifest, entry),
     ...(platform === undefined ? {} : { platform }),
     ...(subject === undefined ? {} : { subject }),
     config: { digest: manifest.config.digest, size: manifest.config.size },

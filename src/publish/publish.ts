@@ -11,13 +11,14 @@ import type { PublishPorts } from './ports.ts';
 import type { PublishReport } from './report.ts';
 import type { PublishRequest } from './request.ts';
 import { resolve } from './resolve.ts';
-import type { Resolution, ResolvedChild } from './resolved.ts';
+import type { ManifestBytes, Resolution, ResolvedChild } from './resolved.ts';
 
 /**
  * Publishes one list: reads sources and tags, plans, places blobs and children, then the index, then the tags. A tag
  * moves only to an index whose every child is in the target, and never to anything but the complete new index.
  *
- * A run with nothing to do writes nothing and reports `unchanged`.
+ * A run with nothing to do writes nothing and reports `unchanged`. `known` holds the bytes of sources that the request
+ * says are known.
  *
  * @throws PublishError for everything the user can act on; nothing is left half open behind it
  */
@@ -25,19 +26,25 @@ export async function publish(
   request: PublishRequest,
   ports: PublishPorts,
   signal: AbortSignal,
+  known: ManifestBytes = new Map(),
 ): Promise<PublishReport> {
   try {
-    return await run(request, ports, signal);
+    return await run(request, ports, signal, known);
   } catch (error) {
     throw error instanceof PublishError && error.moved === undefined ? error.with({ moved: [] }) : error;
   }
 }
 
-async function run(request: PublishRequest, outerPorts: PublishPorts, signal: AbortSignal): Promise<PublishReport> {
+async function run(
+  request: PublishRequest,
+  outerPorts: PublishPorts,
+  signal: AbortSignal,
+  known: ManifestBytes,
+): Promise<PublishReport> {
   const started = outerPorts.clock.now();
   const warnings: string[] = [];
   const ports = { ...outerPorts, emit: keepWarnings(outerPorts.emit, warnings) };
-  const bytes = new Map<Digest, Uint8Array>();
+  const bytes = new Map<Digest, Uint8Array>(known);
   const configs = new Map<Digest, Uint8Array>();
   const measure = (): Measured => ({ ...ports.traffic(), seconds: (ports.clock.now() - started) / 1000, warnings });
 

@@ -1,4 +1,5 @@
-import type { Platform } from '../model/descriptor.ts';
+import type { Descriptor, Platform } from '../model/descriptor.ts';
+import type { IndexLayout } from '../model/image-index.ts';
 import type { Reference } from '../model/reference.ts';
 
 /** One image or index to take in. */
@@ -6,6 +7,16 @@ export type SourceRequest = {
   readonly reference: Reference;
   /** As the user wrote it before `=`, spelled Go's way. On an index it picks a child; on an image it is a claim. */
   readonly platform?: Platform;
+  /** What a draft holds of it: not read again, and its entries are written as they are. */
+  readonly known?: KnownSource;
+};
+
+/** A source that was read before; the bytes of its manifests come beside the request, keyed by digest. */
+export type KnownSource = {
+  /** What the reference named when it was read. */
+  readonly root: Descriptor;
+  /** The entries that it brings to the index, platforms and annotations settled. */
+  readonly children: readonly Descriptor[];
 };
 
 /** Which document the children are listed in. `auto`: a Docker list when every child is Docker, else an OCI index. */
@@ -21,6 +32,9 @@ export type PublishRequest = {
   /** At least one; their order is the order of the index. */
   readonly sources: readonly SourceRequest[];
   readonly type: IndexType;
+  /** Annotations of the index. A Docker list cannot hold any. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly layout: IndexLayout;
   /** Only children of these platforms; empty: all. */
   readonly platforms: readonly Platform[];
   /** The exact set of platforms the index must have; anything else ends the run before any write. */

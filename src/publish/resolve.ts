@@ -4,6 +4,7 @@ import { parseManifest } from '../model/manifest.ts';
 import { formatReference, type Reference, requestTarget } from '../model/reference.ts';
 import type { RawManifest, RegistryClient, RepositoryUse } from '../registry/client.ts';
 import { expandSource } from './flatten.ts';
+import { knownSource, relabelled } from './known.ts';
 import { allOrNone } from './once.ts';
 import type { PublishPorts } from './ports.ts';
 import type { PublishRequest, SourceRequest } from './request.ts';
@@ -44,7 +45,7 @@ export async function resolve(
     );
     const sources = Promise.allSettled(
       request.sources.map((source) =>
-        readSource(source, request, bytes, ports, reading.signal).catch((error: unknown) => {
+        readSource(source, request, target, bytes, ports, reading.signal).catch((error: unknown) => {
           // A source that is missing may be one of several, and be waited for; anything else ends the run now.
           if (!isMissing(error)) reading.stop(error);
           throw error;
@@ -102,9 +103,44 @@ async function readTag(registry: RegistryClient, reference: Reference, signal: A
   }
 }
 
+/** What reading a source needs to know of the request. */
+type ReadOptions = Pick<PublishRequest, 'platforms' | 'waitForSource'>;
+
+/**
+ * Reads every source side by side, with the children of those that are indexes.
+ *
+ * @throws as {@link resolve}
+ */
+export async function readEvery(
+  sources: readonly SourceRequest[],
+  options: ReadOptions,
+  bytes: Map<Digest, Uint8Array>,
+  ports: PublishPorts,
+  signal: AbortSignal,
+): Promise<readonly ResolvedSource[]> {
+  return foundSources(
+    await Promise.allSettled(sources.map((source) => readNow(source, options, bytes, ports, signal))),
+  );
+}
+
 async function readSource(
   source: SourceRequest,
-  request: PublishRequest,
+  request: ReadOptions,
+  target: Location,
+  bytes: Map<Digest, Uint8Array>,
+  ports: PublishPorts,
+  signal: AbortSignal,
+): Promise<ResolvedSource> {
+  const { known, reference } = source;
+  const here = reference.host === target.host && reference.repository === target.repository;
+  if (known !== undefined && !here) return knownSource(source, known, bytes);
+  const read = await readNow(source, request, bytes, ports, signal);
+  return known === undefined ? read : relabelled(read, known);
+}
+
+async function readNow(
+  source: SourceRequest,
+  request: ReadOptions,
   bytes: Map<Digest, Uint8Array>,
   ports: PublishPorts,
   signal: AbortSignal,

@@ -12,6 +12,7 @@ describe('expected requests', () => {
   it.each([
     ['ours', [106, 178, 25]],
     ['ours-no-verify', [66, 178, 17]],
+    ['ours-drafts', [106, 186, 25]],
   ])('of %s are the promised sums', (peer, sums) => {
     expect(SITUATIONS.map(({ id }) => sum(expectedCalls(peer, id)))).toEqual(sums);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dockerText } from '../../src/cli/docker-text.ts';
+import { dockerText, dockerVerbose } from '../../src/cli/docker-text.ts';
 import { MEDIA_TYPES } from '../../src/model/descriptor.ts';
 import { digestOf } from '../../src/model/digest.ts';
 import { parseManifest } from '../../src/model/manifest.ts';
@@ -77,5 +77,56 @@ describe('a list', () => {
    ]
 }
 `);
+  });
+});
+
+describe('--verbose', () => {
+  const bytes = Buffer.from(`{"b":1.0,\n"a":"<\u2028\u009b>"}\n`);
+  const image = {
+    reference: 'reg/x:1',
+    descriptor: { mediaType: MEDIA_TYPES.dockerManifest, digest: digestOf(bytes), size: bytes.length },
+    platform: { os: 'linux' },
+    bytes,
+  };
+  const shown = `{
+\t"Ref": "reg/x:1",
+\t"Descriptor": {
+\t\t"mediaType": "${MEDIA_TYPES.dockerManifest}",
+\t\t"digest": "${digestOf(bytes)}",
+\t\t"size": ${bytes.length},
+\t\t"platform": {
+\t\t\t"architecture": "",
+\t\t\t"os": "linux"
+\t\t}
+\t},
+\t"Raw": "${bytes.toString('base64')}",
+\t"SchemaV2Manifest": {
+\t\t"b": 1.0,
+\t\t"a": "\\u003c\\u2028\\u009b\\u003e"
+\t}
+}
+`;
+
+  it('is an object for an image, its document as it is but for what Go escapes and a terminal obeys', () => {
+    expect(dockerVerbose(image)).toBe(shown);
+  });
+
+  it('is an array for a list, also of one image or of none', () => {
+    const indented = shown.trimEnd().replaceAll('\n', '\n\t');
+    expect(dockerVerbose([image])).toBe(`[\n\t${indented}\n]\n`);
+    expect(dockerVerbose([])).toBe('[]\n');
+  });
+
+  it('holds the largest manifest that a registry takes', () => {
+    const large = Buffer.from(JSON.stringify({ a: '\n<'.repeat(1024 * 1024) }));
+    const { OCIManifest, Raw } = JSON.parse(
+      dockerVerbose({
+        ...image,
+        descriptor: { ...image.descriptor, mediaType: MEDIA_TYPES.ociManifest },
+        bytes: large,
+      }),
+    );
+    expect(JSON.stringify(OCIManifest)).toBe(large.toString());
+    expect(Raw).toBe(large.toString('base64'));
   });
 });

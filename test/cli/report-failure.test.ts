@@ -11,6 +11,9 @@ function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; 
   const world: World = {
     env: {},
     folder: '/',
+    home: () => '/',
+    writer: { pid: 1, host: 'here', isAlive: () => true },
+    token: () => 'token',
     platform: 'linux',
     versions: 'linux-x64 node-v20.0.0',
     stdout: stream(),

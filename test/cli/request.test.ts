@@ -20,6 +20,8 @@ describe('a publish request', () => {
         { reference: { host: 'docker.io', repository: 'acme/app', digest: DIGEST } },
       ],
       type: 'auto',
+      annotations: {},
+      layout: 'plain',
       platforms: [],
       forcePlatform: false,
       foreignLayers: false,

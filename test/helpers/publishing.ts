@@ -27,6 +27,8 @@ export function requestOf(target: string, sources: readonly string[], options: P
     targets: [reference, ...tags.map((tag) => withTag(reference, tag))],
     sources: sources.map((text) => parseSource(text, reference)),
     type: 'auto',
+    annotations: {},
+    layout: 'plain',
     platforms: [],
     forcePlatform: false,
     foreignLayers: false,

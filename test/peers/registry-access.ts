@@ -87,7 +87,10 @@ export async function digestOfTag(host: string, repository: string, tag: string)
 
 /** A manifest or index of any type. */
 export function getManifest(host: string, repository: string, reference: string): Promise<Answer> {
-  const accept = ['manifest.v1+json', 'index.v1+json'].map((type) => `application/vnd.oci.image.${type}`).join(', ');
+  const accept = [
+    ...['manifest.v1+json', 'index.v1+json'].map((type) => `application/vnd.oci.image.${type}`),
+    ...['manifest.v2+json', 'manifest.list.v2+json'].map((type) => `application/vnd.docker.distribution.${type}`),
+  ].join(', ');
   return ask(host, 'GET', `/v2/${repository}/manifests/${reference}`, { headers: { accept } });
 }
 

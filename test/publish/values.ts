@@ -95,6 +95,8 @@ export function request(more: Partial<PublishRequest> = {}): PublishRequest {
     targets: [parseReference('reg.test/t/all:1')],
     sources: [],
     type: 'auto',
+    annotations: {},
+    layout: 'plain',
     platforms: [],
     forcePlatform: false,
     foreignLayers: false,

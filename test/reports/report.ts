@@ -74,6 +74,17 @@ export function program(
   );
 }
 
+/** A user with one home, who runs shell scripts one after another. The rules of every run are checked after each. */
+export function scriptAt<T>(
+  registries: readonly RunningRegistry[],
+  use: (run: (script: string) => Promise<Finished>) => Promise<T>,
+): Promise<T> {
+  return withDirectory(async (folder) => {
+    const env = await surround(folder, {});
+    return use((script) => watch(registries, () => run('/bin/sh', ['-c', script], { cwd: folder, env })));
+  });
+}
+
 /** `publish` at one registry: references are written without its host. */
 export function publishAt(
   registry: RunningRegistry,

@@ -61,8 +61,13 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
     this.note(flags, (theme) => renderWarnings(warnings, theme));
 
     const { pushRequest } = await import('../store/push-request.ts');
-    const { report, plan } = await this.withSession(flags, list.host, (session) => {
-      const { config } = session;
+    const { report, plan } = await this.withSession(flags, list.host, async (session) => {
+      const { config, ports, signal } = session;
+      if (draft.origin === 'docker') {
+        const { staleEntries } = await import('../cli/stale-entries.ts');
+        const stale = await staleEntries(draft.stored.draft.entries, ports, signal);
+        for (const text of stale) ports.emit({ kind: 'warning', text });
+      }
       const request = pushRequest(draft.stored.draft, {
         ...options,
         type: type ?? config.type ?? 'auto',

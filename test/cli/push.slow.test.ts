@@ -240,6 +240,14 @@ describe('a draft of docker’s own', () => {
     expect(filesIn(docker)).toEqual(before);
   });
 
+  it('whose tag has moved since is told by name, and pushed as docker read it', async () => {
+    seedImage(registry, 't/a', '1', { platform: AMD64, docker: true, seed: 'moved on' });
+    const { stderr, exitCode } = await user.run('push', 't/all:1');
+    expect(stderr).toMatch(/t\/a:1 has moved since the draft was made/);
+    expect(stderr).not.toMatch(/t\/b:1 has moved/);
+    expect(exitCode).toBe(0);
+  });
+
   it('that docker changed after it was taken over is told; what was taken over is pushed', async () => {
     await user.does('', 'annotate', 't/all:1', 't/a:1', '--variant', 'v2');
     const same = await user.run('push', 't/all:1', '--dry-run');

@@ -39,6 +39,10 @@ export type PublishOptions = {
  * @throws PublishError `REFERENCE_INVALID`, `PLATFORM_INVALID`, `USAGE_INVALID`
  */
 export function publishRequest(options: PublishOptions): PublishRequest {
+  // The library door has callers that no compiler checks, and an empty list would take a living tag down.
+  if (!Array.isArray(options.sources) || options.sources.length === 0) {
+    throw new PublishError('USAGE_INVALID', 'there is no source', 'Name at least one image: TARGET SOURCE...');
+  }
   const target = tagReference(options.target);
   return {
     targets: distinct([target, ...(options.tags ?? []).map((tag) => furtherTag(tag, target))]),

@@ -5,7 +5,7 @@ import { NETWORK_FLAGS, PUBLISH_FLAGS } from '../cli/flags.ts';
 import { digestLines } from '../cli/report-files.ts';
 import { type PublishOptions, publishRequest } from '../cli/request.ts';
 import { runPublish } from '../cli/run-publish.ts';
-import { duration, indexType } from '../cli/settings.ts';
+import { duration, indexType, usage } from '../cli/settings.ts';
 
 /** One shot, without local state: resolve, plan, transfer, push the index, move the tags. */
 export class Publish extends BaseCommand {
@@ -65,7 +65,7 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
       sources: args.source,
       tags: flags.tag ?? [],
       annotations: annotations(flags.annotation ?? [], 'index'),
-      platforms: (flags.platform ?? []).flatMap(list),
+      platforms: platformsOf(flags.platform),
       ...(expectPlatforms === undefined ? {} : { expectPlatforms: list(expectPlatforms) }),
       forcePlatform: flags['force-platform'],
       dryRun: flags['dry-run'],
@@ -88,6 +88,13 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
     this.noteOutcome(flags, report, plan);
     await this.result(flags, report, digestLines(report));
   }
+}
+
+/** A variable of a CI job that is not set must not turn a filter into no filter. */
+function platformsOf(texts: readonly string[] | undefined): readonly string[] {
+  const platforms = (texts ?? []).flatMap(list);
+  if (texts === undefined || platforms.length > 0) return platforms;
+  throw usage('--platform names no platform', 'Write for example --platform=linux/arm64, or leave it out.');
 }
 
 function list(text: string): readonly string[] {

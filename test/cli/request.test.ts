@@ -31,6 +31,13 @@ describe('a publish request', () => {
     });
   });
 
+  it('needs a source, also from callers that no compiler checks', () => {
+    for (const sources of [[], undefined, 'a string']) {
+      const options = { target: 'reg.test/a:1', sources } as unknown as Parameters<typeof publishRequest>[0];
+      expect(() => publishRequest(options)).toThrow(/there is no source/);
+    }
+  });
+
   it('takes a tag, or a reference in the repository of the target, and each once', () => {
     expect(targets('acme/app:1', ['2', 'acme/app:3', 'docker.io/acme/app:2', '1'])).toEqual([
       'docker.io/acme/app:1',

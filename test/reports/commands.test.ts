@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { seedDebian } from '../../src/registry-server/index.ts';
 import { parsed } from '../cli/program.ts';
@@ -28,22 +27,6 @@ describe('commands', () => {
       expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 4 });
       expect(writes(registry)).toHaveLength(Number(wanted['writes']));
     }));
-
-  it.skipIf(!hasFlag('publish', 'ignore-missing'))(
-    'CLI-03: with --ignore-missing the rest is published, with a warning for each missing image, in any order',
-    () =>
-      withCase('CLI-03', async ({ registry, run, script }) => {
-        const [command = '', name = '', target = '', ...sources] = script.trim().split(' ');
-        for (const order of [sources, [...sources].reverse()]) {
-          const finished = await run([command, name, target, ...order, '--ignore-missing'].join(' '));
-          expect(published(registry, finished, 't/all:1').entries).toHaveLength(2);
-          for (const missing of ['t/b:1', 't/d:1']) {
-            const lines = finished.stderr.split('\n').filter((line) => line.includes(missing));
-            expect(lines).toEqual([expect.stringMatching(/^warning: /)]);
-          }
-        }
-      }),
-  );
 
   it('CLI-11: the merge job puts one index under four tags, and neither asks for nor sends a blob but the configs', () =>
     withCase('CLI-11', async ({ registry, run, script, expect: wanted }) => {
@@ -108,11 +91,3 @@ describe('commands', () => {
       expect(writes(registry)).toEqual([]);
     }));
 });
-
-/** Whether the built program knows the flag yet. */
-function hasFlag(command: string, flag: string): boolean {
-  const { commands } = JSON.parse(readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8')) as {
-    readonly commands: Readonly<Record<string, { readonly flags: Readonly<Record<string, unknown>> }>>;
-  };
-  return commands[command]?.flags[flag] !== undefined;
-}

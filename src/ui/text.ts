@@ -50,7 +50,10 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The text, cut to `width` columns with `ellipsis` as its end where it has room. */
+/**
+ * The text, cut to `width` columns with `ellipsis` as its end where it has room. An address such as `::1`, which
+ * {@link guard} leaves alone, does not become the start of a runner's command by losing its digits.
+ */
 export function cut(text: string, width: number, ellipsis: string): string {
   // No UTF-16 unit is wider than two columns.
   if (text.length * 2 <= width || textWidth(text) <= width) return text;
@@ -63,7 +66,7 @@ export function cut(text: string, width: number, ellipsis: string): string {
     if (used > room) break;
     kept += character;
   }
-  return kept + tail;
+  return kept.replace(/(?<=^|\s)::$/u, ':') + tail;
 }
 
 const ZERO = /^[\p{M}\p{Cf}\p{Cc}]$/u;

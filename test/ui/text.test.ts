@@ -91,4 +91,9 @@ describe('widths', () => {
     expect(cut('abcdefg', 6, '...')).toBe('abc...');
     expect(cut('abcdefg', 2, '...')).toBe('ab');
   });
+
+  test('that end inside an address leave no command', () => {
+    expect(untrusted('::0;x', 3)).toBe(':…');
+    expect(cut('dial ::1 failed', 8, '…')).toBe('dial :…');
+  });
 });

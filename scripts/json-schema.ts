@@ -9,7 +9,7 @@ type Node = v.GenericSchema & {
     readonly description?: string;
   })[];
   readonly entries?: Readonly<Record<string, Node>>;
-  readonly options?: readonly string[];
+  readonly options?: readonly (string | Node)[];
   readonly value?: Node;
 };
 
@@ -33,6 +33,8 @@ function convertBase(node: Node): object {
       return { type: node.type };
     case 'picklist':
       return { enum: node.options };
+    case 'union':
+      return { anyOf: required(node.options).map((option) => convert(option as Node)) };
     case 'record':
       return { type: 'object', additionalProperties: convert(required(node.value)) };
     case 'strict_object':

@@ -2,22 +2,32 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bundle } from './bundle.ts';
 
-type Package = { readonly name: string; readonly version: string; readonly license: string; readonly text: string };
+/** A package of others that has a module in the bundle. */
+export type Package = {
+  readonly name: string;
+  readonly version: string;
+  readonly license: string;
+  readonly text: string;
+};
 
 const HEAD = `The program in lib/ contains the following packages. Each is used under its own licence, which is given below.
 `;
 
 /** The licences of every package that has a module in the bundle. */
 export async function thirdPartyNotices(): Promise<string> {
+  const sections = (await bundledPackages()).map(
+    ({ name, version, license, text }) => `${'-'.repeat(80)}\n${name} ${version} (${license})\n\n${text}\n`,
+  );
+  return `${HEAD}\n${sections.join('\n')}`;
+}
+
+/** What the bundle is made of besides our own modules, by name; two versions of a package can be in it. */
+export async function bundledPackages(): Promise<readonly Package[]> {
   const chunks = await bundle();
   const folders = new Set(chunks.flatMap((chunk) => chunk.moduleIds).flatMap(packageFolder));
   const packages = await Promise.all([...folders].map(readPackage));
-  // Two versions of a package can be in it.
   const byName = new Map(packages.map((each) => [`${each.name} ${each.version}`, each]));
-  const sections = [...byName.entries()]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([title, { license, text }]) => `${'-'.repeat(80)}\n${title} (${license})\n\n${text}\n`);
-  return `${HEAD}\n${sections.join('\n')}`;
+  return [...byName.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each);
 }
 
 /** Up to the last `node_modules/NAME` or `node_modules/@SCOPE/NAME`; none for our own and virtual modules. */

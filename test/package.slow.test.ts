@@ -203,3 +203,18 @@ describe('the library door', () => {
     expect(exitCode).toBe(0);
   });
 });
+
+describe('the bill of materials', () => {
+  it('names our version and every package that the notices name', async () => {
+    const { stdout } = await run(needProgram('node'), ['scripts/run-ts.js', 'scripts/sbom.ts'], { cwd: ROOT });
+    const { packages, relationships } = JSON.parse(stdout) as {
+      readonly packages: readonly { readonly name: string; readonly versionInfo: string }[];
+      readonly relationships: readonly unknown[];
+    };
+    const notices = readFileSync(join(ROOT, 'THIRD_PARTY_NOTICES'), 'utf8');
+    const named = [...notices.matchAll(/^-{80}\n(\S+ \S+) \(/gm)].map(([, title]) => title);
+    const { name, version } = manifest();
+    expect(packages.map((each) => `${each.name} ${each.versionInfo}`)).toEqual([`${name} ${version}`, ...named]);
+    expect(relationships).toHaveLength(packages.length);
+  });
+});

@@ -2,11 +2,17 @@ import { defineConfig } from 'vitest/config';
 
 const SLOW = 'test/**/*.slow.test.ts';
 const PEERS = 'test/peers/**/*.test.ts';
+const FAULTS = [
+  'test/reliability/**/*.slow.test.ts',
+  'test/fuzz/**/*.slow.test.ts',
+  'test/publish/registries.slow.test.ts',
+];
 const setupFiles = ['test/helpers/seed.ts'];
 
 /**
- * Three lanes: `fast` answers while one works; its limit is for a busy machine. `full` holds what takes seconds: sizes,
- * start-up, whole packages. `peers` needs docker, crane, regctl and others on PATH and says which are missing.
+ * Four lanes: `fast` answers while one works; its limit is for a busy machine. `full` holds what takes seconds: sizes,
+ * start-up, whole packages. `faults` holds what takes minutes: every profile, faults, kills, races, fuzzing. `peers`
+ * needs docker, crane, regctl and others on PATH and says which are missing.
  */
 export default defineConfig({
   test: {
@@ -18,12 +24,13 @@ export default defineConfig({
         test: {
           name: 'full',
           include: [SLOW],
-          exclude: [PEERS],
+          exclude: [PEERS, ...FAULTS],
           setupFiles,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
       },
+      { test: { name: 'faults', include: FAULTS, setupFiles, testTimeout: 120_000, hookTimeout: 120_000 } },
       { test: { name: 'peers', include: [PEERS], setupFiles, testTimeout: 120_000, hookTimeout: 120_000 } },
     ],
   },

@@ -11,10 +11,7 @@ function built() {
     return JSON.parse(readFileSync(join(lib, 'help.json'), 'utf8'));
   } catch (error) {
     if (error.code !== 'ENOENT') throw error;
-    process.exitCode = 8;
-    process.stderr.write(
-      `error: manifest-publish is not built: ${lib} is missing\nhint: Run npm ci && npm run build in ${join(lib, '..')}.\n`,
-    );
+    fail(`manifest-publish is not built: ${lib} is missing`, `Run npm ci && npm run build in ${join(lib, '..')}.`);
     return undefined;
   }
 }
@@ -37,12 +34,29 @@ function helpFor({ help }) {
 }
 
 function print(text) {
+  let rest = Buffer.from(text);
   try {
-    writeSync(1, text);
+    while (rest.length > 0) rest = rest.subarray(writeSync(1, rest));
   } catch (error) {
-    // EPIPE: nobody reads. EAGAIN: the pipe is full, so the stream has to wait for it.
-    if (error.code === 'EAGAIN') process.stdout.write(text);
-    else if (error.code !== 'EPIPE') throw error;
+    // The pipe is full, so the stream has to wait for it.
+    if (error.code === 'EAGAIN') process.stdout.on('error', unprinted).write(rest);
+    else unprinted(error);
+  }
+}
+
+function unprinted(error) {
+  // Whoever reads us may stop reading.
+  if (error.code === 'EPIPE') return;
+  fail(`cannot write to stdout (${error.code})`, 'Make room where stdout goes, or send it elsewhere.');
+}
+
+function fail(message, hint) {
+  process.exitCode = 8;
+  try {
+    writeSync(2, `error: ${message}\nhint: ${hint}\n`);
+  } catch (error) {
+    // Where stderr is full too, nobody is left to tell: the exit code says it.
+    if (error.code === undefined) throw error;
   }
 }
 

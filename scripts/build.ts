@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { argv } from 'node:process';
 import { promisify } from 'node:util';
 import { bundle } from './bundle.ts';
+import { keepReachable } from './declarations.ts';
 import { renderHelp } from './help.ts';
 import { ROOT } from './root.ts';
 
@@ -21,4 +22,5 @@ await writeFile(join(LIB, 'help.json'), `${JSON.stringify(await renderHelp())}\n
 if (argv.includes('--types')) {
   const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', join(ROOT, 'scripts', 'tsconfig.types.json')]);
+  await keepReachable(join(LIB, 'types'), 'index.d.ts');
 }

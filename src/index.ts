@@ -53,7 +53,10 @@ export function planPublish(options: PublishOptions, run: RunOptions = {}): Prom
 export async function publish(options: PublishOptions, run: RunOptions = {}): Promise<PublishReport> {
   const request = publishRequest(options);
   const engine = await import('./publish/publish.ts');
-  return withRuntime(run, ({ ports, controller }) => engine.publish(request, ports, controller.signal));
+  return withRuntime(run, async ({ ports, controller, notes }) => {
+    const report = await engine.publish(request, ports, controller.signal);
+    return { ...report, warnings: [...report.warnings, ...notes()] };
+  });
 }
 
 /**

@@ -61,6 +61,7 @@ describe('the package', () => {
       [
         'LICENSE',
         'README.md',
+        'SECURITY.md',
         'THIRD_PARTY_NOTICES',
         'bin',
         'docs',

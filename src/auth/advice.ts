@@ -32,6 +32,20 @@ export function loginAdvice(
   };
 }
 
+/**
+ * For a refusal by a place that the registry has sent us to, by a redirect or a Location: no login is sent there, so that
+ * none was refused and none will help.
+ *
+ * @param elsewhere its host
+ */
+export function elsewhereAdvice(host: string, elsewhere: string): LoginAdvice {
+  const name = canonicalHost(host);
+  return {
+    login: `${name} sends us to ${elsewhere}, where no login is sent and which lets nobody in`,
+    hint: `Ask the operator of ${name}: the addresses that it names at ${elsewhere} must be open or signed, and signed ones run out; another login does not help.`,
+  };
+}
+
 /** The error for a token server that gave no token, by its status. */
 export function tokenRefused(
   refusal: TokenRefusal,
@@ -67,5 +81,28 @@ export function schemeUnknown(host: string, repository: string, schemes: readonl
     `${name}/${repository}: ${name} wants ${schemes.join(' or ')} authentication, which is not supported`,
     "Ask the registry's operator for access by password or token (Basic or Bearer).",
     { registry: name, repository, status: 401 },
+  );
+}
+
+/** The error for a registry that asks for a token and leaves out where tokens come from. */
+export function realmMissing(host: string, repository: string): PublishError {
+  const name = canonicalHost(host);
+  return new PublishError(
+    'UNAUTHORIZED',
+    `${name}/${repository}: ${name} asks for a token, but names no token server (a Bearer challenge without realm)`,
+    "Ask the registry's operator; a proxy before it may have cut its WWW-Authenticate header.",
+    { registry: name, repository, status: 401 },
+  );
+}
+
+/** The error for a request on two repositories that each have a login of their own: it can show only one. */
+export function loginsDiffer(host: string, scopes: readonly Scope[], other: string): PublishError {
+  const name = canonicalHost(host);
+  const repository = scopes[0]?.repository ?? '';
+  return new PublishError(
+    'DENIED',
+    `${name}/${repository} and ${name}/${other} have different logins, and one request can show only one`,
+    `Log in to ${name} with one account that may read ${other} and push to ${repository}.`,
+    { registry: name, repository },
   );
 }

@@ -1,5 +1,6 @@
 import { PublishError } from '../errors.ts';
 import { type Credential, Secret } from '../http/origin.ts';
+import { quoted } from '../model/quoted.ts';
 
 /** One entry under `auths`, as docker and podman write it. */
 export type AuthEntry = {
@@ -35,16 +36,17 @@ export function normaliseKey(key: string): string {
   const bare = key.trim().replace(/^https?:\/\//i, '');
   const slash = bare.indexOf('/');
   const host = (slash === -1 ? bare : bare.slice(0, slash)).toLowerCase();
-  const path =
-    slash === -1
-      ? ''
-      : bare
-          .slice(slash)
-          .replace(/\/+$/, '')
-          .replace(/^\/v[12]$/, '');
+  const path = slash === -1 ? '' : withoutEnd(bare.slice(slash), '/').replace(/^\/v[12]$/, '');
   // A port that is the scheme's own names the same registry.
   const plain = host.replace(/:(?:80|443)$/, '');
   return `${HUB_ALIASES.has(plain) ? HUB : plain}${path}`;
+}
+
+/** By hand: an expression would look at every row of the character anew from each of its members. */
+function withoutEnd(text: string, character: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === character) end -= 1;
+  return text.slice(0, end);
 }
 
 /** The keys under which a login for the repository may be found, the most particular first. */
@@ -101,10 +103,10 @@ function parseEntry(value: unknown, key: string, name: string): Credential | und
  * @see docker/cli cli/config/configfile/file.go, decodeAuth
  */
 function decodeAuth(auth: string, key: string, name: string): Credential | undefined {
-  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(auth)) throw unreadable(name, `auth of ${JSON.stringify(key)} is not base64`);
-  const plain = Buffer.from(auth, 'base64').toString('utf8').replace(/\0+$/, '');
+  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(auth)) throw unreadable(name, `auth of ${quoted(key)} is not base64`);
+  const plain = withoutEnd(Buffer.from(auth, 'base64').toString('utf8'), '\0');
   const colon = plain.indexOf(':');
-  if (colon === -1) throw unreadable(name, `auth of ${JSON.stringify(key)} holds no user:password`);
+  if (colon === -1) throw unreadable(name, `auth of ${quoted(key)} holds no user:password`);
   return basic(plain.slice(0, colon), plain.slice(colon + 1));
 }
 

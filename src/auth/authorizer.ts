@@ -2,12 +2,13 @@ import { PublishError } from '../errors.ts';
 import type { Clock } from '../http/clock.ts';
 import { canonicalHost } from '../http/endpoint.ts';
 import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
-import type { Credential } from '../http/origin.ts';
 import { deferred, orAborted } from '../http/promises.ts';
-import { loginAdvice, schemeUnknown, tokenRefused } from './advice.ts';
+import { loginAdvice, loginsDiffer, realmMissing, schemeUnknown, tokenRefused } from './advice.ts';
 import { type Challenge, parseChallenges } from './challenge.ts';
 import type { CredentialSource } from './credentials.ts';
-import type { Authorizer, Scope } from './scope.ts';
+import { createLoginFinder, type Login } from './login.ts';
+import { type Authorizer, mergeScopes, type Scope } from './scope.ts';
+import { createSecrets, type Secrets } from './secrets.ts';
 import { basicLogin, type Token, type TokenService } from './token.ts';
 import { createTokenCache } from './token-cache.ts';
 
@@ -16,6 +17,10 @@ export type AuthorizerOptions = {
   readonly transport: Transport;
   readonly credentials: CredentialSource;
   readonly clock: Clock;
+  /** Is told every login and token, and hides them in the words of answers. */
+  readonly secrets?: Secrets;
+  /** Ends with the run: what was announced is asked for until then, since nobody waits for it. */
+  readonly signal?: AbortSignal;
 };
 
 /**
@@ -46,6 +51,11 @@ type Proof =
 
 const NOTHING: Proof = { kind: 'none' };
 
+const NEVER: AbortSignal = new AbortController().signal;
+
+/** In bytes a second: a body is taken to be under way no longer than this speed makes it. */
+const SLOW_UPLOAD = 4 * 1024 * 1024;
+
 /**
  * Learns from the first 401 how a registry wants to be shown who asks, and does so from then on.
  *
@@ -53,9 +63,11 @@ const NOTHING: Proof = { kind: 'none' };
  * turn out to be public, so does the first write. Without a login all go at once, since most of what is public needs
  * none.
  */
-export function createAuthorizer({ transport, credentials, clock }: AuthorizerOptions): Authorizer {
+export function createAuthorizer(options: AuthorizerOptions): Authorizer {
+  const { transport, credentials, clock, secrets = createSecrets(), signal: run = NEVER } = options;
   const hosts = new Map<string, HostState>();
-  const tokens = createTokenCache(transport, clock);
+  const tokens = createTokenCache(transport, clock, secrets);
+  const loginFor = createLoginFinder(credentials, secrets);
 
   function stateOf(host: string): HostState {
     const key = canonicalHost(host);
@@ -74,21 +86,26 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
   }
 
   /** @throws PublishError when the token server gives none */
-  async function bearer(
-    service: TokenService,
-    { host, scopes, credential, signal }: Asker,
-    not?: string,
-  ): Promise<Extract<Proof, { kind: 'bearer' }>> {
-    const answer = await tokens.get({ host, service, scopes, credential, signal }, not);
+  async function bearer(service: TokenService, asker: Asker, not?: Token): Promise<Extract<Proof, { kind: 'bearer' }>> {
+    const { host, scopes, credential, barred } = asker;
+    if (barred !== undefined) throw loginsDiffer(host, scopes, barred);
+    const answer = await tokens.get({ ...asker, service }, not);
     if (!('value' in answer)) {
       throw tokenRefused(answer, host, scopes, credential, credentials.originOf?.(credential));
     }
-    return { kind: 'bearer', header: `Bearer ${answer.value}`, token: answer };
+    return { kind: 'bearer', header: `Bearer ${answer.value.reveal()}`, token: answer };
+  }
+
+  /** An identity token is for the token server alone. */
+  function basic({ host, scopes, credential, barred }: Asker): Proof {
+    if (barred !== undefined) throw loginsDiffer(host, scopes, barred);
+    const header = credential.kind === 'basic' ? basicLogin(credential) : undefined;
+    return header === undefined ? NOTHING : { kind: 'basic', header };
   }
 
   async function proofFor(state: HostState, asker: Asker): Promise<Proof> {
     if (state.scheme?.kind === 'bearer') return bearer(state.scheme.service, asker);
-    return state.scheme?.kind === 'basic' ? basic(asker.credential) : NOTHING;
+    return state.scheme?.kind === 'basic' ? basic(asker) : NOTHING;
   }
 
   /** Sends the first request alone whose fate tells that of others like it, if there is a login to be shown. */
@@ -143,9 +160,9 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
     const { scheme } = state;
     if (scheme?.kind !== 'bearer') return;
     for (const scopes of state.announced.splice(0)) {
-      const fetching = credentials.lookup(host, scopes[0]?.repository ?? '').then((credential) => {
-        const signal = new AbortController().signal;
-        return tokens.get({ host, service: scheme.service, scopes, credential, signal });
+      const fetching = loginFor(host, scopes).then(async ({ credential, barred }) => {
+        if (barred !== undefined) return;
+        await tokens.get({ host, service: scheme.service, scopes, credential, signal: run, lasting: 0 });
       });
       // Whoever needs the token asks again, and is told then.
       fetching.catch(() => undefined);
@@ -166,12 +183,15 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
       return renewed(state, scheme.service, challenge, sent.proof.token, asker);
     }
     if (challenge?.scheme === 'basic' && sent.proof.kind === 'none') {
-      const proof = basic(asker.credential);
+      const proof = basic(asker);
       return proof.kind === 'none' ? undefined : proof;
     }
     const schemes = challengesOf(sent.response).map(({ scheme: name }) => name);
     if (challenge === undefined && sent.proof.kind === 'none' && schemes.length > 0) {
-      throw schemeUnknown(asker.host, asker.scopes[0]?.repository ?? '', schemes);
+      const repository = asker.scopes[0]?.repository ?? '';
+      throw schemes.includes('bearer')
+        ? realmMissing(asker.host, repository)
+        : schemeUnknown(asker.host, repository, schemes);
     }
     return undefined;
   }
@@ -185,37 +205,43 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
     asker: Asker,
   ): Promise<Proof | undefined> {
     const narrow = challenge.parameters.get('error') === 'insufficient_scope';
-    if (narrow && state.insufficient.has(old.value)) return undefined;
-    const proof = await bearer(service, asker, old.value);
-    if (narrow) state.insufficient.add(proof.token.value);
+    if (narrow && state.insufficient.has(old.value.reveal())) return undefined;
+    const proof = await bearer(service, asker, old);
+    if (narrow) state.insufficient.add(proof.token.value.reveal());
     return proof;
+  }
+
+  async function sendProven(request: HttpRequest, host: string, wanted: readonly Scope[]): Promise<HttpResponse> {
+    const state = stateOf(host);
+    if (isForeign(request, host)) return (await sendWith(request, NOTHING)).response;
+    const { signal } = request;
+    const scopes = mergeScopes(wanted);
+    const login = await orAborted(loginFor(host, scopes), signal);
+    const asker: Asker = { host, scopes, ...login, signal, lasting: sendingTime(request) };
+    const sent = await sendFirst(request, state, asker);
+    // A 401 of another place, reached by a redirect, is no question to this registry's login.
+    if (sent.response.status !== 401 || !isOwn(sent.response.url, host)) {
+      if (isOwn(sent.response.url, host)) learn(state, host, sent.response, request);
+      return sent.response;
+    }
+    const proof = await secondProof(state, request, sent, asker).catch(async (error: unknown) => {
+      await sent.response.discard();
+      throw error;
+    });
+    const once = request.once === true || (request.body !== undefined && !(request.body instanceof Uint8Array));
+    if (proof === undefined || once) return sent.response;
+    await sent.response.discard();
+    return (await sendWith(request, proof)).response;
   }
 
   return {
     async send(request, host, scopes) {
-      const state = stateOf(host);
-      if (isForeign(request, host)) return (await sendWith(request, NOTHING)).response;
-      const credential = await orAborted(credentials.lookup(host, scopes[0]?.repository ?? ''), request.signal);
-      const asker: Asker = { host, scopes, credential, signal: request.signal };
-      const sent = await sendFirst(request, state, asker);
-      // A 401 of another place, reached by a redirect, is no question to this registry's login.
-      if (sent.response.status !== 401 || !isOwn(sent.response.url, host)) {
-        if (isOwn(sent.response.url, host)) learn(state, host, sent.response, request);
-        return sent.response;
-      }
-      const proof = await secondProof(state, request, sent, asker).catch(async (error: unknown) => {
-        await sent.response.discard();
-        throw error;
-      });
-      const once = request.body !== undefined && !(request.body instanceof Uint8Array);
-      if (proof === undefined || once) return sent.response;
-      await sent.response.discard();
-      return (await sendWith(request, proof)).response;
+      return { ...(await sendProven(request, host, scopes)), conceal: secrets.conceal };
     },
 
     announce(host, scopeSets) {
       const state = stateOf(host);
-      state.announced.push(...scopeSets);
+      state.announced.push(...scopeSets.map(mergeScopes));
       fetchAnnounced(state, host);
     },
 
@@ -232,11 +258,12 @@ export function createAuthorizer({ transport, credentials, clock }: AuthorizerOp
 }
 
 /** Who wants to be let in, and for what. */
-type Asker = {
+type Asker = Login & {
   readonly host: string;
   readonly scopes: readonly Scope[];
-  readonly credential: Credential;
   readonly signal: AbortSignal;
+  /** In ms; how long the request may be under way. */
+  readonly lasting: number;
 };
 
 type Sent = { readonly response: HttpResponse; readonly proof: Proof };
@@ -262,8 +289,7 @@ function answerable(challenges: readonly Challenge[]): Challenge | undefined {
   );
 }
 
-/** An identity token is for the token server alone. */
-function basic(credential: Credential): Proof {
-  const header = credential.kind === 'basic' ? basicLogin(credential) : undefined;
-  return header === undefined ? NOTHING : { kind: 'basic', header };
+function sendingTime({ body }: HttpRequest): number {
+  if (body === undefined) return 0;
+  return ((body instanceof Uint8Array ? body.byteLength : body.length) / SLOW_UPLOAD) * 1000;
 }

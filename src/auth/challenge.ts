@@ -80,8 +80,3 @@ export function parseChallenges(header: string): readonly Challenge[] {
     if (!isWhole || /^[^=]+=[^=]/.test(word)) at = start;
   }
 }
-
-/** What a challenge asks for, as `repository:name:actions` and the like; registries put several into one value. */
-export function challengeScopes(challenge: Challenge): readonly string[] {
-  return (challenge.parameters.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
-}

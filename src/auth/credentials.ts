@@ -58,17 +58,29 @@ export function createCredentialSource(world: CredentialWorld): CredentialSource
   /** Undefined when the file knows nothing of the host. */
   async function lookIn(file: AuthFile, host: string, repository: string): Promise<Credential | undefined> {
     const keys = keysFor(host, repository);
-    const helper = keys.map((key) => file.credHelpers.get(key)).find((program) => program !== undefined);
-    // A helper that was named for this host has the only word.
-    if (helper !== undefined) return (await ask(helper, serverName(host))) ?? NONE;
+    const named = keys.find((key) => file.credHelpers.has(key));
+    const helper = named === undefined ? undefined : file.credHelpers.get(named);
+    // A helper that was named for this host has the only word. Of a path it may have several logins for one host.
+    if (named !== undefined && helper !== undefined) {
+      return (await askInTurn(helper, [...pathOf(named), serverName(host)])) ?? NONE;
+    }
     const entries = keys.map((key) => file.auths.get(key)).filter((entry) => entry !== undefined);
-    const login = entries.find(({ credential }) => credential !== undefined);
-    if (login?.credential !== undefined) return from(file.name)(login.credential);
-    if (file.credsStore === undefined) return undefined;
-    // An empty entry tells under which name the store has the login.
-    const names = new Set([serverName(host), ...entries.map(({ key }) => key)]);
-    for (const name of names) {
-      const credential = await ask(file.credsStore, name);
+    const login = entries.findIndex(({ credential }) => credential !== undefined);
+    const store = file.credsStore;
+    // An empty entry tells under which name the store has the login; one with a longer path comes before a login.
+    const empty = (login === -1 ? entries : entries.slice(0, login)).map(({ key }) => key);
+    const paths = empty.filter((key) => pathOf(normaliseKey(key)).length > 0);
+    const ofPath = store === undefined ? undefined : await askInTurn(store, paths);
+    if (ofPath !== undefined) return ofPath;
+    const credential = entries[login]?.credential;
+    if (credential !== undefined) return from(file.name)(credential);
+    return store === undefined ? undefined : askInTurn(store, [serverName(host), ...empty]);
+  }
+
+  /** The first login that the program has under one of the names. */
+  async function askInTurn(program: string, names: readonly string[]): Promise<Credential | undefined> {
+    for (const name of new Set(names)) {
+      const credential = await ask(program, name);
       if (credential !== undefined) return credential;
     }
     return undefined;
@@ -92,6 +104,11 @@ export function createCredentialSource(world: CredentialWorld): CredentialSource
     },
     originOf: (credential) => origins.get(credential),
   };
+}
+
+/** The key itself if it names more than a host. */
+function pathOf(key: string): readonly string[] {
+  return key.includes('/') ? [key] : [];
 }
 
 function serverName(host: string): string {

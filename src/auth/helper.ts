@@ -53,10 +53,17 @@ export async function askHelper(name: string, server: string, runHelper: RunHelp
   return basic(answer.username, answer.secret);
 }
 
-/** Helpers complain on stdout; but what looks like a login, or is beyond a sentence, is not repeated. */
+/**
+ * Helpers complain on stdout, where logins belong: what looks like one, or is beyond a sentence, is not repeated, nor is
+ * a long word that is no word.
+ */
 function complaintOf({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): string {
-  const text = stderr.trim() === '' && !stdout.includes('{') ? stdout : stderr;
-  return oneLine(text) === '' ? 'it gave no reason' : oneLine(text);
+  const text = stderr.trim() === '' && !stdout.includes('{') ? withoutTokens(oneLine(stdout)) : oneLine(stderr);
+  return text === '' ? 'it gave no reason' : text;
+}
+
+function withoutTokens(sentence: string): string {
+  return sentence.replace(/\S{12,}/g, (word) => (/^[A-Za-z'"`.,:;()_/-]+$/.test(word) ? word : '***'));
 }
 
 function parseAnswer(stdout: string): { readonly username: string; readonly secret: string } | undefined {
@@ -86,29 +93,47 @@ export type HelperWorld = {
   readonly platform: string;
   /** In ms. Default 30,000. */
   readonly timeLimit?: number;
+  /** Of the run: no helper outlives it. */
+  readonly signal?: AbortSignal;
+  /**
+   * Kills a group of processes, by its leader; given, each helper leads one. Most helpers are scripts, and what a script
+   * waits for does not end with it.
+   */
+  readonly killGroup?: (leader: number) => void;
 };
 
-/** Runs helpers for real: found on PATH, no shell in between, ended after 30 s or 64 KiB. */
-export function createHelperRunner({ env, platform, timeLimit = TIME_LIMIT }: HelperWorld): RunHelper {
+/** Why a helper had to be ended that nobody waits for any more. */
+const ENDED_WITH_RUN = 'was ended with the run';
+
+/** Runs helpers for real: found on PATH, no shell in between, ended after 30 s, 64 KiB or with the run. */
+export function createHelperRunner(world: HelperWorld): RunHelper {
+  const { env, platform, timeLimit = TIME_LIMIT, signal, killGroup } = world;
   return async (program, input) => {
     const file = await findProgram(program, env['PATH'] ?? env['Path'] ?? '', platform);
     if (file === undefined) return { kind: 'failed', why: MISSING };
+    if (signal?.aborted === true) return { kind: 'failed', why: ENDED_WITH_RUN };
     return new Promise((resolve) => {
       const child = spawn(file, ['get'], {
         env: { ...env },
         stdio: ['pipe', 'pipe', 'pipe'],
         windowsHide: true,
+        detached: killGroup !== undefined,
         timeout: timeLimit,
         killSignal: 'SIGKILL',
       });
       const output = { stdout: '', stderr: '' };
       let length = 0;
       const end = (run: HelperRun) => {
+        signal?.removeEventListener('abort', endWithRun);
         child.kill('SIGKILL');
+        // One that ended by itself may have left something running that is meant to stay, such as a key agent.
+        if (run.kind === 'failed' && child.pid !== undefined) killGroup?.(child.pid);
         // What the helper itself has started may hold the pipes open, and this process with them.
         for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
         resolve(run);
       };
+      const endWithRun = () => end({ kind: 'failed', why: ENDED_WITH_RUN });
+      signal?.addEventListener('abort', endWithRun, { once: true });
       for (const name of ['stdout', 'stderr'] as const) {
         child[name].setEncoding('utf8').on('data', (text: string) => {
           length += Buffer.byteLength(text);

@@ -5,7 +5,7 @@ import type { HttpRequest, HttpResponse } from '../http/message.ts';
  *
  * @see https://distribution.github.io/distribution/spec/auth/scope/
  */
-export type Scope = { readonly repository: string; readonly actions: 'pull' | 'pull,push' };
+export type Scope = { readonly repository: string; readonly actions: 'pull' | 'pull,push' | 'pull,push,delete' };
 
 /** Sends requests of one registry host with the credential that belongs to it. */
 export interface Authorizer {
@@ -31,3 +31,14 @@ export type LoginAdvice = {
   /** One imperative sentence. */
   readonly hint: string;
 };
+
+/** The widest of the actions, each of which contains the shorter ones. */
+const WIDEST_FIRST: readonly Scope['actions'][] = ['pull,push,delete', 'pull,push', 'pull'];
+
+/** Each repository once, in the order of the first mention: of two entries for one, GitLab reads the last alone. */
+export function mergeScopes(scopes: readonly Scope[]): readonly Scope[] {
+  return [...new Set(scopes.map(({ repository }) => repository))].map((repository) => {
+    const all = scopes.filter((scope) => scope.repository === repository).map(({ actions }) => actions);
+    return { repository, actions: WIDEST_FIRST.find((actions) => all.includes(actions)) ?? 'pull' };
+  });
+}

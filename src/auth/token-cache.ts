@@ -2,7 +2,9 @@ import type { Clock } from '../http/clock.ts';
 import type { Transport } from '../http/message.ts';
 import type { Credential } from '../http/origin.ts';
 import { orAborted } from '../http/promises.ts';
-import { fetchToken, scopeText, type Token, type TokenRefusal, type TokenRequest } from './token.ts';
+import { isPassingStatus } from '../http/retry.ts';
+import type { Secrets } from './secrets.ts';
+import { fetchToken, isGoodFor, scopeText, type Token, type TokenRefusal, type TokenRequest } from './token.ts';
 
 /** What a token is wanted for; the signal is its waiter's. */
 export type TokenWish = TokenRequest;
@@ -15,7 +17,7 @@ export interface TokenCache {
    *
    * @param not a token that the registry has just turned down
    */
-  get(wish: TokenWish, not?: string): Promise<Token | TokenRefusal>;
+  get(wish: TokenWish, not?: Token): Promise<Token | TokenRefusal>;
 }
 
 /** One request that several wait for; it is given up when the last of them has left. */
@@ -26,8 +28,10 @@ type Flight = {
 };
 
 /** Keeps tokens by realm, service, scopes and login: a token of one login must never serve another. */
-export function createTokenCache(transport: Transport, clock: Clock): TokenCache {
+export function createTokenCache(transport: Transport, clock: Clock, secrets: Secrets): TokenCache {
   const tokens = new Map<string, Token>();
+  /** Of requests on two repositories: mounts go on without, and each blob would have the same question refused. */
+  const refusals = new Map<string, TokenRefusal>();
   const flights = new Map<string, Flight>();
   const numbers = new WeakMap<Credential, number>();
   let nextNumber = 0;
@@ -44,8 +48,9 @@ export function createTokenCache(transport: Transport, clock: Clock): TokenCache
 
   function startFlight(key: string, wish: TokenWish): Flight {
     const controller = new AbortController();
-    const answer = fetchToken({ ...wish, signal: controller.signal }, transport, clock).then((result) => {
+    const answer = fetchToken({ ...wish, signal: controller.signal }, transport, clock, secrets).then((result) => {
       if ('value' in result) tokens.set(key, result);
+      else if (wish.scopes.length > 1 && !isPassingStatus(result.status)) refusals.set(key, result);
       return result;
     });
     const flight = { answer, controller, waiters: 0 };
@@ -62,7 +67,10 @@ export function createTokenCache(transport: Transport, clock: Clock): TokenCache
     async get(wish, not) {
       const key = keyOf(wish);
       const known = tokens.get(key);
-      if (known !== undefined && known.value !== not && known.until > clock.now()) return known;
+      const refused = known !== undefined && known.value.reveal() === not?.value.reveal();
+      if (known !== undefined && !refused && isGoodFor(known, clock.now(), wish.lasting)) return known;
+      const refusal = refusals.get(key);
+      if (refusal !== undefined) return refusal;
       const flight = flights.get(key) ?? startFlight(key, wish);
       flight.waiters += 1;
       try {

@@ -2,14 +2,22 @@ import { PublishError } from '../errors.ts';
 import type { Clock } from '../http/clock.ts';
 import { oneLine, readErrorBody } from '../http/error-body.ts';
 import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
-import type { Credential } from '../http/origin.ts';
+import { type Credential, Secret } from '../http/origin.ts';
+import { parseUrl } from '../model/url.ts';
 import type { Scope } from './scope.ts';
+import type { Secrets } from './secrets.ts';
 
 /** Where tokens of a registry come from, as its challenge says. */
 export type TokenService = { readonly realm: string; readonly service: string | undefined };
 
-/** A bearer token; `until` by the clock's `now`: what is left after 80 % of its life is too little to rely on. */
-export type Token = { readonly value: string; readonly until: number };
+/** A bearer token, never looked into: many are opaque. Times by the clock's `now`. */
+export type Token = {
+  readonly value: Secret;
+  /** Before it was asked for, so that it never seems to last longer than it does. */
+  readonly asked: number;
+  /** When it ends by the token server's word. */
+  readonly lapses: number;
+};
 
 /** What a token is asked for with. */
 export type TokenRequest = {
@@ -20,6 +28,8 @@ export type TokenRequest = {
   readonly scopes: readonly Scope[];
   readonly credential: Credential;
   readonly signal: AbortSignal;
+  /** How long in ms the request will be under way that the token is for; 0 unless it has a large body. */
+  readonly lasting: number;
 };
 
 /** What the token server said when it gave none. */
@@ -37,7 +47,14 @@ const ANSWER_LIMIT = 1024 * 1024;
 const DEFAULT_LIFE = 60;
 /** Longest life that is believed, in seconds. */
 const LONGEST_LIFE = 24 * 60 * 60;
+/** What is left after this part of its life is too little to rely on. */
 const RELIABLE_PART = 0.8;
+/** Before this part of its life is over, a new one would not last much longer. */
+const YOUNG_PART = 0.2;
+/** Longest token in characters; servers take 8 to 64 KiB of headers. */
+const TOKEN_LIMIT = 32 * 1024;
+/** Fields of a token server's answer that nobody may read in our output. */
+const TOKEN_FIELDS = ['token', 'access_token', 'refresh_token', 'id_token'] as const;
 const CLIENT_ID = 'manifest-publish';
 
 /**
@@ -53,9 +70,19 @@ export function scopeText({ repository, actions }: Scope): string {
 }
 
 /**
+ * Whether the token may be sent with a request that is under way for so long: some registries look at it once more
+ * when the body has come. One that can hardly be better is taken, however short its life is.
+ */
+export function isGoodFor({ asked, lapses }: Token, now: number, lasting: number): boolean {
+  const life = lapses - asked;
+  if (now >= asked + life * RELIABLE_PART) return false;
+  return now + lasting <= lapses || now < asked + life * YOUNG_PART;
+}
+
+/**
  * Asks the token server once; an identity token by POST, everything else by GET.
  *
- * @throws PublishError `REGISTRY_FAILED`, and whatever the transport throws: the realm is an address that the
+ * @throws PublishError `PROTOCOL_VIOLATED`, and whatever the transport throws: the realm is an address that the
  *   registry named
  * @see https://distribution.github.io/distribution/spec/auth/token/
  * @see https://distribution.github.io/distribution/spec/auth/oauth/
@@ -64,15 +91,15 @@ export async function fetchToken(
   request: TokenRequest,
   transport: Transport,
   clock: Clock,
+  secrets: Secrets,
 ): Promise<Token | TokenRefusal> {
   const realm = parseRealm(request);
-  // A token's life is counted from before it was asked for, so that it never seems to last longer than it does.
   const asked = clock.now();
   let response = await transport.send(
     request.credential.kind === 'identity-token' ? postRequest(realm, request) : getRequest(realm, request),
   );
   if (request.credential.kind === 'identity-token' && POST_UNKNOWN.includes(response.status)) {
-    const refusal = await refusalOf(response, realm);
+    const refusal = await refusalOf(response, realm, secrets);
     response = await transport.send(getRequest(realm, request));
     // What the server had to say of the token itself is the better explanation.
     if (response.status === 401 || response.status === 403) {
@@ -80,13 +107,14 @@ export async function fetchToken(
       return refusal;
     }
   }
-  if (response.status !== 200) return refusalOf(response, realm);
-  return parseAnswer(await response.bytes(ANSWER_LIMIT), request.host, asked);
+  if (response.status !== 200) return refusalOf(response, realm, secrets);
+  return parseAnswer(await response.bytes(ANSWER_LIMIT), request.host, asked, secrets);
 }
 
 function parseRealm({ host, service }: TokenRequest): URL {
-  if (URL.canParse(service.realm)) return new URL(service.realm);
-  throw failed(host, `names no address as its token server: ${JSON.stringify(oneLine(service.realm, 100))}`);
+  const realm = parseUrl(service.realm);
+  if (realm !== undefined) return realm;
+  throw violated(host, `names no address as its token server: ${JSON.stringify(oneLine(service.realm, 100))}`);
 }
 
 /** One `scope` for each repository: Quay takes no list in one value, and most others take either. */
@@ -139,20 +167,30 @@ export function basicLogin(credential: Credential): string | undefined {
   return `Basic ${Buffer.from(login).toString('base64')}`;
 }
 
-async function refusalOf(response: HttpResponse, realm: URL): Promise<TokenRefusal> {
-  const { code, message, detail } = await readErrorBody(response);
+async function refusalOf(response: HttpResponse, realm: URL, secrets: Secrets): Promise<TokenRefusal> {
+  const { code, message, detail } = await readErrorBody({ ...response, conceal: secrets.conceal });
   return { kind: 'refused', status: response.status, server: realm.host, code, message: message ?? detail };
 }
 
-function parseAnswer(bytes: Uint8Array, host: string, asked: number): Token {
+function parseAnswer(bytes: Uint8Array, host: string, asked: number, secrets: Secrets): Token {
   const answer = parseObject(bytes);
+  for (const field of TOKEN_FIELDS) {
+    const secret = answer?.[field];
+    if (typeof secret === 'string') secrets.add(secret);
+  }
   const value = [answer?.['token'], answer?.['access_token']].find((text) => typeof text === 'string' && text !== '');
   // Never quoted: it may be a token in another form.
-  if (typeof value !== 'string') throw failed(host, 'has a token server that answered without a token');
-  if (!/^[\x21-\x7e]+$/.test(value)) throw failed(host, 'has a token server that gave a token no header can carry');
-  const said = Number(answer?.['expires_in']);
-  const life = said > 0 ? Math.min(said, LONGEST_LIFE) : DEFAULT_LIFE;
-  return { value, until: asked + life * 1000 * RELIABLE_PART };
+  if (typeof value !== 'string') throw violated(host, 'has a token server that answered without a token');
+  if (value.length > TOKEN_LIMIT || !/^[\x21-\x7e]+$/.test(value)) {
+    throw violated(host, 'has a token server that gave a token no header can carry');
+  }
+  return { value: new Secret(value), asked, lapses: asked + lifeOf(answer?.['expires_in']) * 1000 };
+}
+
+/** In seconds, by a number or a text of one; nonsense is as good as nothing. */
+function lifeOf(said: unknown): number {
+  const seconds = typeof said === 'number' || typeof said === 'string' ? Number(said) : 0;
+  return seconds > 0 ? Math.min(seconds, LONGEST_LIFE) : DEFAULT_LIFE;
 }
 
 function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
@@ -165,9 +203,9 @@ function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | und
   }
 }
 
-function failed(host: string, what: string): PublishError {
+function violated(host: string, what: string): PublishError {
   return new PublishError(
-    'REGISTRY_FAILED',
+    'PROTOCOL_VIOLATED',
     `${host} ${what}`,
     'Check that the address is a registry; a proxy or a login page may be answering for it.',
     { registry: host },

@@ -1,7 +1,9 @@
-import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
 import { PublishError } from '../errors.ts';
 import type { HostSettings } from '../http/endpoint.ts';
+import { readCertificateFolders } from './certificate-folders.ts';
+import { hasCertificates, mayHoldCertificates } from './certificates.ts';
 import type { Environment } from './runtime.ts';
 import type { NetworkSettings } from './settings.ts';
 
@@ -11,27 +13,35 @@ export type Authorities = {
   readonly hosts: Readonly<Record<string, HostSettings>>;
 };
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
-
 /**
- * Reads the files of `--ca-file`, of the configuration and of `SSL_CERT_FILE`, which is Go's name for it and what
- * users of docker, crane and skopeo have set.
+ * Reads the files of `--ca-file`, of the configuration, of `SSL_CERT_FILE` and `SSL_CERT_DIR`, which are Go's names and
+ * what users of docker, crane and skopeo have set, and of `certs.d`.
  *
+ * @param folders see {@link certificateFolders}
  * @throws PublishError `FILE_FAILED` when a file cannot be read, `CONFIG_INVALID` when it holds no certificate
  */
-export async function readAuthorities(network: NetworkSettings, env: Environment): Promise<Authorities> {
+export async function readAuthorities(
+  network: NetworkSettings,
+  env: Environment,
+  folders: readonly string[] = [],
+): Promise<Authorities> {
   const extra = env['NODE_EXTRA_CA_CERTS'];
   const common = [
     ...(network.caFile === undefined ? [] : [await readCertificates(network.caFile, '--ca-file')]),
     // Node trusts what NODE_EXTRA_CA_CERTS names already, and reading 150 certificates again costs 40 ms of CPU.
     ...(env['SSL_CERT_FILE'] === extra ? [] : await fromEnvironment(env['SSL_CERT_FILE'])),
+    ...(await fromFolders(env['SSL_CERT_DIR'])),
   ];
-  const hosts: Record<string, HostSettings> = {};
+  const hosts: Record<string, HostSettings> = Object.fromEntries(await readCertificateFolders(folders));
   for (const [host, { insecure, plainHttp, caFile }] of Object.entries(network.hosts)) {
+    const laid = hosts[host];
+    const named = caFile === undefined ? [] : [await readCertificates(caFile, `caFile of ${host}`)];
+    const ca = [...named, ...(laid?.ca ?? [])];
     hosts[host] = {
+      ...laid,
       ...(insecure === undefined ? {} : { insecure }),
       ...(plainHttp === undefined ? {} : { plainHttp }),
-      ...(caFile === undefined ? {} : { ca: [await readCertificates(caFile, `caFile of ${host}`)] }),
+      ...(ca.length === 0 ? {} : { ca }),
     };
   }
   const named = common.length > 0 || Object.values(hosts).some((host) => host.ca !== undefined);
@@ -44,7 +54,18 @@ export async function readAuthorities(network: NetworkSettings, env: Environment
 async function fromEnvironment(path: string | undefined): Promise<readonly string[]> {
   if (path === undefined || path === '') return [];
   const text = await readFile(path, 'utf8').catch(() => '');
-  return text.match(CERTIFICATE) === null ? [] : [text];
+  return mayHoldCertificates(text) ? [text] : [];
+}
+
+/** Every file of the folders in a list as `PATH` is; the same text only once, as such folders name each file twice. */
+async function fromFolders(list: string | undefined): Promise<readonly string[]> {
+  const texts = new Set<string>();
+  for (const folder of (list ?? '').split(delimiter).filter((one) => one !== '')) {
+    for (const name of await readdir(folder).catch(() => [])) {
+      for (const text of await fromEnvironment(join(folder, name))) texts.add(text);
+    }
+  }
+  return [...texts];
 }
 
 async function readCertificates(path: string, name: string): Promise<string> {
@@ -58,21 +79,10 @@ async function readCertificates(path: string, name: string): Promise<string> {
       cause: error,
     });
   }
-  const certificates = text.match(CERTIFICATE) ?? [];
-  try {
-    for (const certificate of certificates) new X509Certificate(certificate);
-    if (certificates.length > 0) return text;
-  } catch (error) {
-    throw noCertificate(path, name, error);
-  }
-  throw noCertificate(path, name, undefined);
-}
-
-function noCertificate(path: string, name: string, cause: unknown): PublishError {
-  return new PublishError(
+  if (hasCertificates(text)) return text;
+  throw new PublishError(
     'CONFIG_INVALID',
     `the file of ${name} holds no usable certificate: ${path}`,
     'Name a PEM file with -----BEGIN CERTIFICATE----- in it.',
-    { cause },
   );
 }

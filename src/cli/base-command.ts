@@ -13,9 +13,11 @@ import {
   page,
   renderPlan,
   renderSummary,
+  type TagEvent,
   type Theme,
 } from '../ui/render.ts';
 import { plainBooleans } from './booleans.ts';
+import type { FileWorld } from './files.ts';
 import { COMMON_FLAGS } from './flags.ts';
 import { reportFailure, stderrTheme, stdoutTheme } from './report-failure.ts';
 import { createRuntime, every, processWorld, SYSTEM_CLOCK, type World } from './runtime.ts';
@@ -29,6 +31,10 @@ export type Session = {
   readonly signal: AbortSignal;
   /** Defaults for the command's own flags. */
   readonly config: Configuration;
+  /** For files that the command writes. */
+  readonly files: FileWorld;
+  /** What registries have said so far, for the report; it was told as warnings. */
+  readonly notes: () => readonly string[];
 };
 
 const NO_NETWORK_FLAGS: NetworkFlags = { insecure: false, 'plain-http': false };
@@ -70,10 +76,10 @@ export abstract class BaseCommand extends Command {
     const namedByEnvironment = env['MANIFEST_PUBLISH_CONFIG'] || undefined;
     const { config, file } = isolated
       ? { config: {}, file: undefined }
-      : await loadConfig({ named, namedByEnvironment, folder: world.folder });
+      : await loadConfig({ named, namedByEnvironment, folder: world.folder() });
     const network = networkSettings({ ...NO_NETWORK_FLAGS, ...flags }, env, config, firstHost);
     this.progressMode = progressMode(flags, env, config);
-    if (file !== undefined) this.note(flags, (theme) => page([`config: ${relative(world.folder, file)}`], theme));
+    if (file !== undefined) this.note(flags, (theme) => page([`config: ${relative(world.folder(), file)}`], theme));
     const errTheme = stderrTheme(world, flags['no-color']);
     const progress = createProgress({
       mode: this.progressMode,
@@ -89,14 +95,16 @@ export abstract class BaseCommand extends Command {
     const runtime = await createRuntime({ isolated, network, observer });
     const restoreSignals = world.abortOnSignals(runtime.controller);
     try {
-      return await work({ ports: runtime.ports, signal: runtime.controller.signal, config });
+      const { signal } = runtime.controller;
+      const { print, conceal, writer } = world;
+      const files = { print, conceal, pid: writer.pid, sleep: SYSTEM_CLOCK.sleep, signal };
+      return await work({ ports: runtime.ports, signal, config, files, notes: runtime.notes });
     } catch (error) {
-      const tags = progress.tags();
-      const publishing = error instanceof PublishError && error.moved !== undefined;
-      if (publishing || tags.length > 0) this.circumstances = { tags };
-      throw error;
+      if (error instanceof PublishError && error.moved !== undefined) this.circumstances = { tags: progress.tags() };
+      throw afterPublish(error, progress.tags());
     } finally {
       await progress.stop();
+      if (progress.tags().length > 0) this.circumstances = { tags: progress.tags() };
       await runtime.close();
       restoreSignals();
     }
@@ -104,7 +112,11 @@ export abstract class BaseCommand extends Command {
 
   /** The one result of a command: the document with `--json`, else the text. */
   protected async result(flags: CommonFlags, document: unknown, text: string | Uint8Array): Promise<void> {
-    await this.world.print(flags.json ? `${jsonText(document, 2)}\n` : text);
+    try {
+      await this.world.print(flags.json ? `${jsonText(document, 2)}\n` : text);
+    } catch (error) {
+      throw afterPublish(error, this.circumstances.tags ?? []);
+    }
   }
 
   /** Something for people, on stderr. `--progress json` keeps stderr to one event a line. */
@@ -128,6 +140,14 @@ export abstract class BaseCommand extends Command {
     const failure = usageErrorOf(error, (this.id ?? '').replaceAll(':', ' ')) ?? error;
     await reportFailure(this.world, this.argv, failure, this.circumstances);
   }
+}
+
+/** A result that could not be written does not undo what was published: that is told with it. */
+function afterPublish(error: unknown, tags: readonly TagEvent[]): unknown {
+  if (!(error instanceof PublishError) || error.code !== 'FILE_FAILED' || tags.length === 0) return error;
+  const moved = tags.filter(({ action }) => action !== 'unchanged').map(({ reference }) => reference);
+  const inPlace = tags.map(({ reference, digest }) => `${reference}@${digest}`).join(', ');
+  return error.with({ moved, message: `${error.message}; what was asked for is published: ${inPlace}` });
 }
 
 /** As CI systems set it: anything but empty and `false`. */

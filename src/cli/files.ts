@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { constants, write } from 'node:fs';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { PublishError } from '../errors.ts';
+import { type OutputTarget, outputTarget } from './output-target.ts';
+import { usage } from './settings.ts';
 
 /** A file that a run is asked to write, the flag that asked, and what goes into it. */
 export type WantedFile<T> = {
@@ -10,20 +14,44 @@ export type WantedFile<T> = {
   readonly text: (result: T) => string;
 };
 
+/** What writing needs of this process. */
+export type FileWorld = {
+  readonly pid: number;
+  print(text: string, to: 'stdout' | 'stderr'): Promise<void>;
+  /** Takes secrets out of a text; digests stay. */
+  conceal(text: string): string;
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /** Ends waiting for whoever reads a pipe. */
+  readonly signal: AbortSignal;
+};
+
+/** How long a pipe may be without a reader before the work begins, and how often it is looked at, in ms. */
+const READER_WITHIN = 2000;
+const LOOK_EVERY = 50;
+
 /**
  * Runs the work and writes the files. Whether they can be written is found out before the work begins; each is put
- * in place in one step.
+ * in place in one step, and a failure of one does not keep the others from being written.
  *
- * @throws PublishError `FILE_FAILED`
+ * @throws PublishError `FILE_FAILED`, `USAGE_INVALID` for one file with two flags
  */
-export async function withOutputFiles<T>(wanted: readonly WantedFile<T>[], work: () => Promise<T>): Promise<T> {
+export async function withOutputFiles<T>(
+  wanted: readonly WantedFile<T>[],
+  world: FileWorld,
+  work: () => Promise<T>,
+): Promise<T> {
   const files: { readonly file: OutputFile; readonly text: WantedFile<T>['text'] }[] = [];
   try {
-    for (const { flag, path, text } of wanted) {
-      if (path !== undefined) files.push({ file: await reserveFile(path, flag), text });
+    for (const { target, path, flag, text } of await targets(wanted, world)) {
+      files.push({ file: await reserve(target, path, flag, world), text });
     }
     const result = await work();
-    for (const { file, text } of files) await file.commit(text(result));
+    const failures: unknown[] = [];
+    for (const { file, text } of files) {
+      // A report repeats what registries and configs say, and they can say what they were sent.
+      await file.commit(world.conceal(text(result))).catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw failures[0];
     return result;
   } finally {
     for (const { file } of files) await file.discard();
@@ -37,28 +65,99 @@ type OutputFile = {
   discard(): Promise<void>;
 };
 
-/**
- * Reserves a file by opening its temporary neighbour, so that a folder that is missing or read-only ends the run
- * before anything is published. Devices and pipes, such as `/dev/stderr`, are written to directly.
- */
-async function reserveFile(path: string, flag: string): Promise<OutputFile> {
-  try {
-    const target = await realpath(path).catch(missing(resolve(path)));
-    const kind = await stat(target).catch(missing(undefined));
-    if (kind?.isDirectory()) throw fileError(path, flag, 'it is a folder', undefined);
-    if (kind !== undefined && !kind.isFile()) {
-      return { commit: (text) => writeFile(target, text), discard: async () => undefined };
+type Target = { readonly target: OutputTarget; readonly path: string; readonly flag: string };
+
+async function targets<T>(wanted: readonly WantedFile<T>[], { pid }: FileWorld) {
+  const found: (Target & Pick<WantedFile<T>, 'text'>)[] = [];
+  for (const { flag, path, text } of wanted) {
+    if (path === undefined) continue;
+    // As left by a variable that is not set; as a path it would be the folder that we are in.
+    if (path === '') throw usage(`${flag} needs the name of a file`, `Write for example ${flag}=FILE.`);
+    const target = await outputTarget(path, pid).catch((error: unknown) => {
+      throw fileError(path, flag, error);
+    });
+    if (target.kind === 'unfit') throw fileError(path, flag, target.why);
+    const { identity } = target;
+    const other = found.find((one) => identity !== undefined && one.target.identity === identity);
+    if (other !== undefined) {
+      throw usage(`${other.flag} and ${flag} name one file: ${path}`, 'Name another file for one of them.');
     }
-    // The rights of the file that is replaced are kept: rename would otherwise widen them.
-    const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.tmp`);
-    const handle = await open(temporary, 'wx', kind === undefined ? 0o666 : kind.mode & 0o777);
-    return temporaryFile(path, flag, handle, temporary, target);
-  } catch (error) {
-    throw error instanceof PublishError ? error : fileError(path, flag, reasonOf(error), error);
+    found.push({ target, path, flag, text });
+  }
+  return found;
+}
+
+/**
+ * A file is reserved by opening its temporary neighbour, so that a folder that is missing or read-only ends the run
+ * before anything is published. What is no file is opened and written to as it is.
+ */
+async function reserve(target: OutputTarget, path: string, flag: string, world: FileWorld): Promise<OutputFile> {
+  const failed = (error: unknown): never => {
+    throw error === world.signal.reason || error instanceof PublishError ? error : fileError(path, flag, error);
+  };
+  switch (target.kind) {
+    case 'unfit':
+      throw fileError(path, flag, target.why);
+    case 'descriptor': {
+      const { fd } = target;
+      const standard = fd === 1 ? 'stdout' : fd === 2 ? 'stderr' : undefined;
+      const commit = (text: string) =>
+        standard === undefined ? writeAll(fd, text, world) : world.print(text, standard);
+      return { commit: (text) => commit(text).catch(failed), discard: async () => undefined };
+    }
+    case 'stream': {
+      const handle = await openStream(target.path, target.isPipe, world).catch(failed);
+      return {
+        commit: (text) => writeAll(handle.fd, text, world).catch(failed),
+        discard: () => handle.close(),
+      };
+    }
+    case 'file': {
+      const temporary = join(dirname(target.path), `.${basename(target.path)}.${randomUUID()}.tmp`);
+      // The rights of the file that is replaced are kept: rename would otherwise widen them.
+      const handle = await open(temporary, 'wx', target.mode ?? 0o666).catch(failed);
+      return temporaryFile(handle, temporary, target.path, failed);
+    }
   }
 }
 
-function temporaryFile(path: string, flag: string, handle: FileHandle, temporary: string, target: string): OutputFile {
+/** Opens without waiting: a pipe that nobody reads, or a line without a carrier, would keep the process for ever. */
+async function openStream(path: string, isPipe: boolean, { sleep, signal }: FileWorld): Promise<FileHandle> {
+  const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+  for (let waited = 0; ; waited += LOOK_EVERY) {
+    try {
+      return await open(path, flags);
+    } catch (error) {
+      // ENXIO: no reader yet; the one of `mkfifo p; cat p & ...` may be starting just now.
+      if (!isPipe || codeOf(error) !== 'ENXIO') throw error;
+      if (waited >= READER_WITHIN) throw new Error('nobody reads the pipe', { cause: error });
+    }
+    await sleep(LOOK_EVERY, signal);
+  }
+}
+
+const writeSome = promisify(write);
+
+async function writeAll(fd: number, text: string, { sleep, signal }: FileWorld): Promise<void> {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      const { bytesWritten } = await writeSome(fd, rest, 0, rest.length, null);
+      rest = rest.subarray(bytesWritten);
+    } catch (error) {
+      // The pipe is full, and its other end takes its time.
+      if (codeOf(error) !== 'EAGAIN') throw error;
+      await sleep(LOOK_EVERY, signal);
+    }
+  }
+}
+
+function temporaryFile(
+  handle: FileHandle,
+  temporary: string,
+  target: string,
+  failed: (error: unknown) => never,
+): OutputFile {
   let open = true;
   const close = async () => {
     if (open) await handle.close();
@@ -72,7 +171,7 @@ function temporaryFile(path: string, flag: string, handle: FileHandle, temporary
         await close();
         await rename(temporary, target);
       } catch (error) {
-        throw fileError(path, flag, reasonOf(error), error);
+        failed(error);
       }
     },
     async discard() {
@@ -82,22 +181,18 @@ function temporaryFile(path: string, flag: string, handle: FileHandle, temporary
   };
 }
 
-function missing<T>(fallback: T): (error: unknown) => T {
-  return (error) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return fallback;
-    throw error;
-  };
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-}
-
-function fileError(path: string, flag: string, reason: string, cause: unknown): PublishError {
+/** @param problem what the file system threw, or a reason in words */
+function fileError(path: string, flag: string, problem: unknown): PublishError {
+  const code = codeOf(problem);
+  const reason = code === undefined ? (problem instanceof Error ? problem.message : String(problem)) : String(code);
   return new PublishError(
     'FILE_FAILED',
     `cannot write the file of ${flag}: ${path} (${reason})`,
     `Name a file in a folder that exists and may be written to: ${flag} FILE.`,
-    { cause },
+    problem instanceof Error ? { cause: problem } : {},
   );
 }

@@ -86,6 +86,13 @@ export const INDEX_FLAGS = {
   'no-verify': boolean({
     description: 'Trust a mount that the registry confirmed, and images that the tag lists already.',
   }),
+  'no-clobber': boolean({
+    description: 'Leave a tag alone that exists with another digest: exit code 7. Seen just before it would be moved.',
+  }),
+  'expect-digest': string({
+    helpValue: 'DIGEST',
+    description: 'Move a tag only if it holds this digest now, else exit code 7. Seen just before it would be moved.',
+  }),
   'digest-file': string({ helpValue: 'FILE', description: 'Write the digest of the index to a file.' }),
   'metadata-file': string({ helpValue: 'FILE', description: 'Write what docker buildx writes to its metadata file.' }),
   report: string({ helpValue: 'FILE', description: 'Write the report of --json to a file.' }),

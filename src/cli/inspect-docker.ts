@@ -7,7 +7,7 @@ import { inspect } from '../publish/inspect.ts';
 import { allOrNone } from '../publish/once.ts';
 import type { PublishPorts } from '../publish/ports.ts';
 import { stoppable } from '../publish/stop.ts';
-import { type DockerImage, platformsIn } from './docker-text.ts';
+import { type DockerImage, platformsIn } from '../ui/docker-text.ts';
 
 /**
  * Reads what `docker manifest inspect --verbose` shows of a reference: an image with the platform of its config, or the

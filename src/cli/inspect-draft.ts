@@ -10,7 +10,7 @@ import { descriptorOf, platformFields } from '../store/children.ts';
 import { byDockerName } from '../store/docker-name.ts';
 import type { DraftEntry, StoredDraft } from '../store/draft.ts';
 import { pushRequest } from '../store/push-request.ts';
-import type { DockerImage } from './docker-text.ts';
+import type { DockerImage } from '../ui/docker-text.ts';
 
 /** The images of a draft in the order in which push lists them, which is docker's. */
 export function draftImages({ draft, manifests }: StoredDraft): readonly DockerImage[] {

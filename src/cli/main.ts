@@ -29,6 +29,7 @@ const END_WITHIN = 5000;
 export async function main(argv: readonly string[], lib: string): Promise<void> {
   const world = processWorld();
   world.onCrash((error) => reportFailure(world, argv, error));
+  const ended = world.expectEnd((error) => reportFailure(world, argv, error));
   try {
     // NODE_ENV=development in a user's shell must not make oclif look for a TypeScript compiler.
     settings.enableAutoTranspile = false;
@@ -50,6 +51,7 @@ export async function main(argv: readonly string[], lib: string): Promise<void> 
   } catch (error) {
     await reportFailure(world, argv, error);
   }
+  ended();
   world.endWithin(END_WITHIN);
 }
 

@@ -42,8 +42,15 @@ export async function reportFailure(
   world.setExitCode(document.error.exitCode);
   const debug = isWritten(argv, '--debug');
   if (isWritten(argv, '--json')) {
-    await world.print(`${jsonText(document, 2)}\n`);
-    if (!debug) return;
+    const printed = await world.print(`${jsonText(document, 2)}\n`).then(
+      () => true,
+      (failure: unknown) => {
+        if (failure instanceof PublishError) return false;
+        throw failure;
+      },
+    );
+    // Where the document cannot be written, stderr is the only one left to tell.
+    if (printed && !debug) return;
   }
   const theme = stderrTheme(world, isWritten(argv, '--no-color'));
   // The stack says nothing to a user who can act on the error; for a bug of ours it is asked for with --debug.

@@ -1,5 +1,5 @@
 import type { PublishReport } from '../publish/report.ts';
-import { jsonText } from '../ui/render.ts';
+import { jsonText, reportDocument } from '../ui/render.ts';
 import type { WantedFile } from './files.ts';
 
 /** What {@link OUTPUT_FLAGS} and `--dry-run` parse to. */
@@ -16,7 +16,7 @@ export function reportFiles(flags: OutputFlags): readonly WantedFile<PublishRepo
   return [
     { flag: '--digest-file', path: published(flags['digest-file']), text: digestLines },
     { flag: '--metadata-file', path: published(flags['metadata-file']), text: metadataText },
-    { flag: '--report', path: flags.report, text: (report) => `${jsonText(report, 2)}\n` },
+    { flag: '--report', path: flags.report, text: (report) => `${jsonText(reportDocument(report), 2)}\n` },
   ];
 }
 

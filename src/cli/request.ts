@@ -1,5 +1,6 @@
 import { PublishError } from '../errors.ts';
 import type { Platform } from '../model/descriptor.ts';
+import { parseDigest } from '../model/digest.ts';
 import { parsePlatform } from '../model/platform.ts';
 import { formatReference, parseReference, type Reference, withTag } from '../model/reference.ts';
 import type { IndexType, PublishRequest } from '../publish/request.ts';
@@ -31,12 +32,16 @@ export type PublishOptions = {
   readonly dryRun?: boolean;
   /** False: trust mounts that were confirmed, and images that the tag lists already. */
   readonly verify?: boolean;
+  /** Leave a tag alone that exists with another digest; see {@link PublishRequest.noClobber} for what that can hold. */
+  readonly noClobber?: boolean;
+  /** The digest that every tag must hold now, unless it holds the new index already. */
+  readonly expectDigest?: string;
 };
 
 /**
  * Reads the texts. Nothing is asked of a registry.
  *
- * @throws PublishError `REFERENCE_INVALID`, `PLATFORM_INVALID`, `USAGE_INVALID`
+ * @throws PublishError `REFERENCE_INVALID`, `PLATFORM_INVALID`, `DIGEST_INVALID`, `USAGE_INVALID`
  */
 export function publishRequest(options: PublishOptions): PublishRequest {
   // The library door has callers that no compiler checks, and an empty list would take a living tag down.
@@ -57,6 +62,8 @@ export function publishRequest(options: PublishOptions): PublishRequest {
     waitForSource: options.waitForSource ?? 0,
     dryRun: options.dryRun ?? false,
     verify: options.verify ?? true,
+    ...(options.noClobber === true ? { noClobber: true } : {}),
+    ...(options.expectDigest === undefined ? {} : { expectDigest: parseDigest(options.expectDigest) }),
   };
 }
 

@@ -12,18 +12,19 @@ export type Published = { readonly report: PublishReport; readonly plan: PlanEve
 /** Publishes and writes the files that were asked for; `known` are the manifests that a draft has kept. */
 export async function runPublish(
   request: PublishRequest,
-  { ports, signal }: Session,
+  { ports, signal, files, notes }: Session,
   flags: OutputFlags,
   known?: ManifestBytes,
 ): Promise<Published> {
   const plans: PlanEvent[] = [];
-  const report = await withOutputFiles(reportFiles(flags), async () => {
+  const report = await withOutputFiles(reportFiles(flags), files, async () => {
     const { publish } = await import('../publish/publish.ts');
     const emit: typeof ports.emit = (event) => {
       if (event.kind === 'plan') plans.push(event);
       ports.emit(event);
     };
-    return publish(request, { ...ports, emit }, signal, known);
+    const done = await publish(request, { ...ports, emit }, signal, known);
+    return { ...done, warnings: [...done.warnings, ...notes()] };
   });
   return { report, plan: plans[0] };
 }

@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import packageJson from '../../package.json' with { type: 'json' };
-import type { CredentialSource } from '../auth/credentials.ts';
+import { createSecrets, type Secrets } from '../auth/secrets.ts';
 import { PublishError } from '../errors.ts';
-import type { HttpEvent } from '../http/message.ts';
-import type { PublishEvent } from '../publish/events.ts';
 import type { Clock, PublishPorts } from '../publish/ports.ts';
-import type { RegistryClient } from '../registry/client.ts';
 import type { Writer } from '../store/owner.ts';
-import { readAuthorities } from './authorities.ts';
+import type { ThemedStream } from '../ui/render.ts';
+import { connect, type Observer } from './connect.ts';
+import { outputOn } from './output.ts';
 import type { NetworkSettings } from './settings.ts';
 
 // The only file of the program that touches `process`; everything else is handed what it needs. It loads no oclif, so
@@ -23,7 +20,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** This process, as the program sees it. */
 export type World = {
   readonly env: Environment;
-  readonly folder: string;
+  /** @throws PublishError `FILE_FAILED` where it has been deleted */
+  readonly folder: () => string;
   /** @throws Error where this user has no home, as in some containers */
   readonly home: () => string;
   /** What others can tell of this process. */
@@ -33,53 +31,118 @@ export type World = {
   readonly platform: string;
   /** Node and machine, for bug reports and `--version`. */
   readonly versions: string;
-  readonly stdout: NodeJS.WriteStream;
-  readonly stderr: NodeJS.WriteStream;
-  /** Writes to stdout and waits until it has left; a reader that has gone away is not an error. */
-  print(content: string | Uint8Array): Promise<void>;
+  readonly stdout: ThemedStream;
+  readonly stderr: ThemedStream;
+  /**
+   * Writes to stdout, or to `stderr`, and waits until it has left; a reader that has gone away is not an error.
+   *
+   * @throws PublishError `FILE_FAILED`
+   */
+  print(content: string | Uint8Array, to?: 'stdout' | 'stderr'): Promise<void>;
+  /** Takes out of a text what this process has been told and must not repeat; what is printed has gone through it. */
+  conceal(text: string): string;
+  /** Writes to stderr. Should that fail, the process ends with 8, unless it has a worse thing to say. */
   note(text: string): void;
   setExitCode(code: number): void;
+  /**
+   * From here on the process ends with 1, and what `report` says, unless the function that is returned is called: a
+   * command that waits for what never comes ends as soon as nothing is left to wait for, and must not seem done.
+   */
+  expectEnd(report: (error: unknown) => Promise<void>): () => void;
   /**
    * Aborts the controller on SIGINT and SIGTERM, so that sessions are cancelled; a second signal ends the process at
    * once. Returns what undoes it.
    */
   abortOnSignals(controller: AbortController): () => void;
-  /** Called with what nobody caught; the process ends with exit code 1 when it is done. */
+  /** Called once, with what nobody caught; the process ends with exit code 1 when it is done. */
   onCrash(report: (error: unknown) => Promise<void>): void;
   /** Ends the process should anything still hold it open after `milliseconds`. */
   endWithin(milliseconds: number): void;
 };
 
-/** The real one. */
+let world: World | undefined;
+
+/**
+ * What this process has been told and must not repeat, however many runs it makes: its output is one for all of them,
+ * and so is the report of a crash.
+ */
+const SECRETS: Secrets = createSecrets();
+
+/** The stream, for those who draw on it. Bytes pass as they are: they are manifests, which have a digest. */
+function withoutSecrets(stream: ThemedStream): ThemedStream {
+  const write = (content: unknown, ...rest: unknown[]) =>
+    Reflect.apply(stream.write, stream, [typeof content === 'string' ? SECRETS.conceal(content) : content, ...rest]);
+  return Object.create(stream, { write: { value: write } });
+}
+
+/** The real one; every call gives the same. */
 export function processWorld(): World {
-  const { stdout, stderr } = process;
+  world ??= openWorld();
+  return world;
+}
+
+/** A report of a crash that takes longer than this (ms) is given up: nobody reads the pipe that it goes to. */
+const CRASH_WITHIN = 2000;
+
+function openWorld(): World {
   // Every request listens to the signal of its run; Node takes the eleventh for a leak and writes so on stderr.
   setMaxListeners(0);
-  for (const stream of [stdout, stderr]) stream.on('error', ignoreClosedPipe);
+  const outputs = { stdout: outputOn(process.stdout, 'stdout'), stderr: outputOn(process.stderr, 'stderr') };
+  let exitCode = 0;
   return {
     env: process.env,
-    folder: process.cwd(),
+    folder: workingFolder,
     home: homedir,
     writer: { pid: process.pid, host: hostname(), isAlive },
     token: randomUUID,
     platform: process.platform,
     versions: `${process.platform}-${process.arch} node-${process.version}`,
-    stdout,
-    stderr,
-    print: (content) => new Promise((resolve) => stdout.write(content, () => resolve())),
-    note: (text) => void stderr.write(text),
+    stdout: outputs.stdout.stream,
+    stderr: withoutSecrets(outputs.stderr.stream),
+    print: (content, to = 'stdout') =>
+      outputs[to].write(typeof content === 'string' ? SECRETS.conceal(content) : content),
+    conceal: SECRETS.conceal,
+    note: (text) => void outputs.stderr.stream.write(SECRETS.conceal(text)),
     setExitCode: (code) => {
+      exitCode = code;
       process.exitCode = code;
+    },
+    expectEnd: (report) => {
+      process.exitCode = 1;
+      const drained = () => {
+        process.off('beforeExit', drained);
+        void report(new Error('internal: ended without a result'));
+      };
+      process.on('beforeExit', drained);
+      return () => {
+        process.off('beforeExit', drained);
+        process.exitCode = exitCode === 0 ? (outputs.stderr.failure()?.exitCode ?? 0) : exitCode;
+      };
     },
     abortOnSignals,
     onCrash: (report) => {
+      let crashed = false;
       // Rejections that nobody handles arrive here too.
-      process.on('uncaughtException', (error) => void report(error).finally(() => process.exit(1)));
+      process.on('uncaughtException', (error) => {
+        if (crashed) process.exit(1);
+        crashed = true;
+        setTimeout(() => process.exit(1), CRASH_WITHIN);
+        void report(error).finally(() => process.exit(1));
+      });
     },
     endWithin: (milliseconds) => {
       setTimeout(() => process.exit(), milliseconds).unref();
     },
   };
+}
+
+function workingFolder(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    const hint = 'Change to a folder that is there, and run the same command again.';
+    throw new PublishError('FILE_FAILED', 'the working folder has been deleted', hint, { cause: error });
+  }
 }
 
 /** Whether a process of this machine runs; one of another user may not be asked, and runs. */
@@ -92,9 +155,15 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Whoever reads us may stop reading (`| head -1`): the work goes on, its exit code stands. */
-function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
+/** Ends a group of processes of ours that leaves no other choice. */
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    // ESRCH: all of it has ended; EPERM: macOS says so of a group that is ending.
+    if (error instanceof Error && 'code' in error && (error.code === 'ESRCH' || error.code === 'EPERM')) return;
+    throw error;
+  }
 }
 
 const SIGNALS = {
@@ -139,12 +208,6 @@ export function every(milliseconds: number, tick: () => void): () => void {
   return () => clearInterval(timer);
 }
 
-/** What a run is told of while it works. */
-export type Observer = {
-  readonly emit: (event: PublishEvent) => void;
-  readonly http: (event: HttpEvent) => void;
-};
-
 /** @see createRuntime */
 export type RuntimeOptions = {
   /** Without the user's environment and credentials, for a run that must not depend on them. */
@@ -158,112 +221,57 @@ export type Runtime = {
   readonly ports: PublishPorts;
   /** Its signal ends the run; `--timeout` aborts it, and so may whoever made the runtime. */
   readonly controller: AbortController;
+  /** What registries had to say, as sentences, in the order in which it came; each was told as a warning. */
+  readonly notes: () => readonly string[];
   close(): Promise<void>;
 };
 
-/**
- * Puts the rooms together. The network code is loaded here and not before, as it costs 30 ms of CPU that a wrong
- * command line need not pay.
- */
+/** Puts the rooms together with this process, its clock and chance. */
 export async function createRuntime({ network, observer, isolated }: RuntimeOptions): Promise<Runtime> {
-  const [{ createTransport }, { createLimiter }, { createProxyRule }, { createAuthorizer }, { createRegistryClient }] =
-    await Promise.all([
-      import('../http/transport.ts'),
-      import('../http/limiter.ts'),
-      import('../http/proxy.ts'),
-      import('../auth/authorizer.ts'),
-      import('../registry/remote.ts'),
-    ]);
-  const env = isolated === true ? {} : process.env;
-  const clock = SYSTEM_CLOCK;
-  const random = Math.random;
-  const limiter = createLimiter({ clock, jobs: network.jobs, maxRps: ratesOf(network) });
-  const traffic = { requests: 0, retries: 0 };
-  const transport = createTransport({
-    ...(await readAuthorities(network, env)),
-    limiter,
-    clock,
-    random,
-    proxy: createProxyRule(env),
-    retries: network.retries,
-    userAgent: `${packageJson.name}/${packageJson.version}`,
-    onEvent(event) {
-      if (event.kind === 'request') traffic.requests += 1;
-      else traffic.retries += 1;
-      observer.http(event);
-    },
-  });
-  const credentials = isolated === true ? NO_CREDENTIALS : await userCredentials();
-  const authorizer = createAuthorizer({ transport, credentials, clock });
-  const clients = new Map<string, RegistryClient>();
-  const registry = (host: string): RegistryClient => {
-    const client = clients.get(host) ?? createRegistryClient({ host, transport, authorizer, clock });
-    clients.set(host, client);
-    return client;
-  };
-
+  const { env, platform } = process;
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
-  const deadline = network.timeout === undefined ? undefined : setTimeout(timeUp, network.timeout, controller, network);
+  const surroundings = {
+    env: isolated === true ? {} : env,
+    clock: SYSTEM_CLOCK,
+    random: Math.random,
+    secrets: SECRETS,
+    signal: controller.signal,
+  };
+  // Windows has no groups of processes that a signal could be sent to.
+  const groups = platform === 'win32' ? {} : { killGroup };
+  const login = isolated === true ? undefined : { env, platform, home: homedir, ...groups };
+  const answers = new Map<string, number>();
+  const http: Observer['http'] = (event) => {
+    if (event.kind === 'request' && event.status !== undefined) answers.set(new URL(event.url).host, event.status);
+    observer.http(event);
+  };
+  const { ports, notes, close } = await connect(network, { ...observer, http }, surroundings, login);
+  const deadline =
+    network.timeout === undefined ? undefined : setTimeout(timeUp, network.timeout, controller, network, answers);
   return {
-    ports: {
-      registry,
-      limiter,
-      clock,
-      random,
-      emit: observer.emit,
-      traffic: () => ({ ...traffic }),
-      retries: network.retries,
-    },
+    ports,
     controller,
+    notes,
     async close() {
       clearTimeout(deadline);
-      await transport.close();
+      await close();
     },
   };
 }
 
-const NO_CREDENTIALS: CredentialSource = { lookup: async () => ({ kind: 'none' }) };
-
-/** Logins as docker and podman keep them. */
-async function userCredentials(): Promise<CredentialSource> {
-  const [{ createCredentialSource }, { createHelperRunner }] = await Promise.all([
-    import('../auth/credentials.ts'),
-    import('../auth/helper.ts'),
-  ]);
-  const { env, platform } = process;
-  return createCredentialSource({
-    env,
-    home: homedir(),
-    readFile: readIfThere,
-    runHelper: createHelperRunner({ env, platform }),
-  });
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) {
-      return undefined;
-    }
-    throw error;
-  }
-}
-
-function ratesOf(network: NetworkSettings): Record<string, number> {
-  const rates: Record<string, number> = {};
-  for (const [host, { maxRps }] of Object.entries(network.hosts)) {
-    if (maxRps !== undefined) rates[host] = maxRps;
-  }
-  return rates;
-}
-
-function timeUp(controller: AbortController, { timeout = 0 }: NetworkSettings): void {
+/** @param answers the last status of each host: who answers 429 is what a run waits for, and looks like a slow one */
+function timeUp(
+  controller: AbortController,
+  { timeout = 0 }: NetworkSettings,
+  answers: ReadonlyMap<string, number>,
+): void {
+  const limiting = [...answers].filter(([, status]) => status === 429).map(([host]) => host);
+  const why = limiting.length === 0 ? '' : `; ${limiting.join(', ')} answered 429, too many requests`;
   controller.abort(
     new PublishError(
       'TIMED_OUT',
-      `not done within ${timeout / 1000} s, the limit of --timeout`,
+      `not done within ${timeout / 1000} s, the limit of --timeout${why}`,
       'Allow more time, or run the same command again: what is already in place is not sent twice.',
     ),
   );

@@ -11,6 +11,7 @@ import {
 } from '../config/values.ts';
 import { PublishError } from '../errors.ts';
 import type { IndexType } from '../publish/request.ts';
+import type { RegistryClientOptions } from '../registry/remote.ts';
 import type { Environment } from './runtime.ts';
 
 /** What {@link COMMON_FLAGS} parse to. */
@@ -41,7 +42,11 @@ export type NetworkSettings = {
   readonly jobs: number;
   readonly retries: number;
   readonly timeout?: number;
+  /** Sizes on which uploads turn, where they are not the built-in ones; tests make them small. */
+  readonly uploadSizes?: UploadSizes;
 };
+
+type UploadSizes = NonNullable<RegistryClientOptions['uploadSizes']>;
 
 /** Without flags, environment and configuration. */
 export const DEFAULT_NETWORK = { hosts: {}, jobs: 4, retries: 5 } satisfies NetworkSettings;

@@ -3,6 +3,7 @@ import { boolean, string } from '@oclif/core/flags';
 import { annotations } from '../cli/annotations.ts';
 import { BaseCommand } from '../cli/base-command.ts';
 import { commaList } from '../cli/comma-list.ts';
+import { draftDocument } from '../cli/draft-document.ts';
 import { dockerNotes, listReference, openDrafts, sourceRequest } from '../cli/drafts.ts';
 import { usage } from '../cli/settings.ts';
 import { PublishError } from '../errors.ts';
@@ -101,7 +102,7 @@ Where there is no draft of that name, docker's own is taken over first. Its file
       return { draft: changed.draft, manifests: stored.manifests };
     });
     this.note(flags, (theme) => renderWarnings(warnings, theme));
-    await this.result(flags, done, '');
+    await this.result(flags, done && draftDocument(done), '');
   }
 }
 

@@ -1,6 +1,7 @@
 import { string as argument } from '@oclif/core/args';
 import { boolean } from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.ts';
+import { draftDocument } from '../cli/draft-document.ts';
 import { listReference, openDrafts, sourceRequest } from '../cli/drafts.ts';
 import { NETWORK_FLAGS } from '../cli/flags.ts';
 import { PublishError } from '../errors.ts';
@@ -62,6 +63,6 @@ A SOURCE that is a multi-arch image itself is taken in with all its images, or w
         ? error.with({ message: `no such manifest: ${error.message}` })
         : error;
     });
-    await this.result(flags, draft, `Created manifest list ${formatReference(list)}\n`);
+    await this.result(flags, draftDocument(draft), `Created manifest list ${formatReference(list)}\n`);
   }
 }

@@ -1,7 +1,7 @@
 import { BaseCommand } from '../cli/base-command.ts';
 import { publishRequest } from '../cli/request.ts';
 import type { PublishReport } from '../publish/report.ts';
-import { renderSummary, renderVerification } from '../ui/render.ts';
+import { renderSummary, renderVerification, reportDocument } from '../ui/render.ts';
 
 /** Bytes of each layer of the images: enough to see them move, little enough to be done in a second. */
 const LAYER_BYTES = 256 * 1024;
@@ -41,7 +41,7 @@ export class Demo extends BaseCommand {
       );
       const theme = this.theme(flags);
       const text = `${renderSummary(report, theme)}\n${renderVerification(verification, theme)}\n${digestOf(report)}\n`;
-      await this.result(flags, { report, verification }, text);
+      await this.result(flags, { report: reportDocument(report), verification }, text);
     } finally {
       await registry.close();
     }

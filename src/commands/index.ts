@@ -3,6 +3,7 @@ import { Create } from './create.ts';
 import { Demo } from './demo.ts';
 import { Inspect } from './inspect.ts';
 import { Ls } from './ls.ts';
+import { MountCheck } from './mount-check.ts';
 import { Publish } from './publish.ts';
 import { Push } from './push.ts';
 import { RegistryServe } from './registry-serve.ts';
@@ -19,6 +20,7 @@ export const COMMANDS = {
   rm: Rm,
   ls: Ls,
   verify: Verify,
+  'mount-check': MountCheck,
   'registry:serve': RegistryServe,
   demo: Demo,
 };

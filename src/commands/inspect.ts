@@ -1,7 +1,6 @@
 import { string as argument } from '@oclif/core/args';
 import { boolean } from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.ts';
-import { dockerDraftImage, dockerList, dockerText, dockerVerbose } from '../cli/docker-text.ts';
 import { type FoundDraft, imageReference, noSuchManifest, openDrafts, sourceRequest } from '../cli/drafts.ts';
 import { NETWORK_FLAGS } from '../cli/flags.ts';
 import { type CommonFlags, type NetworkFlags, usage } from '../cli/settings.ts';
@@ -9,6 +8,7 @@ import { PublishError } from '../errors.ts';
 import { isIndexType } from '../model/descriptor.ts';
 import { formatReference, type Reference } from '../model/reference.ts';
 import type { Inspection } from '../publish/findings.ts';
+import { dockerDraftImage, dockerList, dockerText, dockerVerbose } from '../ui/docker-text.ts';
 import { page, renderInspection, renderWarnings } from '../ui/render.ts';
 
 type Flags = CommonFlags &
@@ -67,7 +67,7 @@ One request, unless --tree or --verbose reads the images below an index too.`;
     digest: boolean({ exclusive: ['tree', 'json', 'verbose'], description: 'Print the digest.' }),
     tree: boolean({
       exclusive: ['verbose'],
-      description: 'Print the images below an index, or the blobs of an image.',
+      description: 'Print the images below an index and which are missing, or the blobs of an image.',
     }),
     verbose: boolean({
       char: 'v',
@@ -138,12 +138,22 @@ One request, unless --tree or --verbose reads the images below an index too.`;
         }
         const { inspect } = await import('../publish/inspect.ts');
         const inspection = await inspect(reference, { tree: flags.tree }, ports, signal);
-        return () => this.result(flags, documentOf(inspection), this.text(flags, inspection));
+        return () => {
+          this.tellMissing(flags, inspection);
+          return this.result(flags, documentOf(inspection), this.text(flags, inspection));
+        };
       }).then((print) => print());
     } catch (error) {
       if (!(error instanceof PublishError) || error.code !== 'MANIFEST_NOT_FOUND') throw error;
       throw error.with({ message: `no such manifest: ${error.message}` });
     }
+  }
+
+  private tellMissing(flags: Flags, { reference, children = [] }: Inspection): void {
+    const missing = children.filter(({ kind }) => kind === 'missing').length;
+    if (missing === 0) return;
+    const text = `${missing} of ${children.length} manifests are missing: run manifest-publish verify ${reference}`;
+    this.note(flags, (theme) => renderWarnings([text], theme));
   }
 
   private text(flags: Flags, inspection: Inspection): string | Uint8Array {

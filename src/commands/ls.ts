@@ -1,4 +1,5 @@
 import { BaseCommand } from '../cli/base-command.ts';
+import { draftDocument } from '../cli/draft-document.ts';
 import { openDrafts } from '../cli/drafts.ts';
 import { formatPlatform } from '../model/platform.ts';
 import type { Draft } from '../store/draft.ts';
@@ -39,6 +40,6 @@ export class Ls extends BaseCommand {
       ),
     );
     if (drafts.length === 0) this.note(flags, (theme) => page(['no drafts on this machine'], theme));
-    await this.result(flags, { drafts, damaged }, renderDrafts(lines, this.theme(flags)));
+    await this.result(flags, { drafts: drafts.map(draftDocument), damaged }, renderDrafts(lines, this.theme(flags)));
   }
 }

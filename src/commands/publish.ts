@@ -6,6 +6,7 @@ import { digestLines } from '../cli/report-files.ts';
 import { type PublishOptions, publishRequest } from '../cli/request.ts';
 import { runPublish } from '../cli/run-publish.ts';
 import { duration, indexType, usage } from '../cli/settings.ts';
+import { reportDocument } from '../ui/render.ts';
 
 /** One shot, without local state: resolve, plan, transfer, push the index, move the tags. */
 export class Publish extends BaseCommand {
@@ -60,6 +61,7 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
     const wait = flags['wait-for-source'];
     const waitForSource = wait === undefined ? undefined : duration({ name: '--wait-for-source', text: wait });
     const expectPlatforms = flags['expect-platforms'];
+    const expectDigest = flags['expect-digest'];
     const options: PublishOptions = {
       target: args.target,
       sources: args.source,
@@ -70,6 +72,8 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
       forcePlatform: flags['force-platform'],
       dryRun: flags['dry-run'],
       verify: !flags['no-verify'],
+      noClobber: flags['no-clobber'],
+      ...(expectDigest === undefined ? {} : { expectDigest }),
     };
     // Every word is read before a connection is opened; what the configuration adds are checked values.
     const host = publishRequest(options).targets[0]?.host ?? '';
@@ -86,7 +90,7 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
     });
 
     this.noteOutcome(flags, report, plan);
-    await this.result(flags, report, digestLines(report));
+    await this.result(flags, reportDocument(report), digestLines(report));
   }
 }
 

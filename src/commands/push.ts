@@ -9,9 +9,10 @@ import { distinct, furtherTag } from '../cli/request.ts';
 import { runPublish } from '../cli/run-publish.ts';
 import { type CommonFlags, indexType } from '../cli/settings.ts';
 import { PublishError } from '../errors.ts';
+import { parseDigest } from '../model/digest.ts';
 import { formatReference, parseReference, type Reference } from '../model/reference.ts';
 import type { PublishReport } from '../publish/report.ts';
-import { errorDocument, renderWarnings } from '../ui/render.ts';
+import { errorDocument, renderWarnings, reportDocument } from '../ui/render.ts';
 
 /** `docker manifest push` */
 export class Push extends BaseCommand {
@@ -45,11 +46,14 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
     const list = listReference(args.list);
     const name = formatReference(list);
     const [, ...tags] = distinct([list, ...(flags.tag ?? []).map((tag) => furtherTag(tag, list))]);
+    const expectDigest = flags['expect-digest'];
     const options = {
       tags,
       annotations: annotations(flags.annotation ?? [], 'index'),
       dryRun: flags['dry-run'],
       verify: !flags['no-verify'],
+      noClobber: flags['no-clobber'],
+      ...(expectDigest === undefined ? {} : { expectDigest: parseDigest(expectDigest) }),
     };
     const type = flags.type === undefined ? undefined : indexType(flags.type);
     const drafts = await openDrafts(this.world);
@@ -82,7 +86,8 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
       flags.purge && !report.dryRun ? await this.purge(flags, drafts, draft, dockers !== 'none') : undefined;
     const text = `${pushedLines(report, list)}${digestLines(report)}`;
     // The list is there in any case: its digest is told, and then what could not be dropped.
-    await this.result(flags, failure === undefined ? report : { ...report, ...errorDocument(failure) }, text);
+    const document = reportDocument(report);
+    await this.result(flags, failure === undefined ? document : { ...document, ...errorDocument(failure) }, text);
     if (failure === undefined) return;
     if (!flags.json) throw failure;
     this.world.setExitCode(failure.exitCode);

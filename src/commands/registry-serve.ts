@@ -45,7 +45,7 @@ The address goes to stdout, and nothing else. Profiles that ask for credentials 
   };
   static override flags = {
     profile: string({ helpValue: 'NAME', description: 'Registry to imitate. [default: spec]' }),
-    'list-profiles': boolean({ description: 'Print the profiles and end.' }),
+    'list-profiles': boolean({ description: 'Print the profiles, when and how each was seen, and end.' }),
     port: string({ helpValue: 'N', description: `Port to listen on; 0: any free one. [default: ${DEFAULT_PORT}]` }),
     disk: string({
       helpValue: 'DIR',

@@ -47,7 +47,8 @@ export class Verify extends BaseCommand {
     const failure = new PublishError(
       'VERIFY_FAILED',
       `${found.reference} is broken: ${found.problems.length} of its parts missing or wrong`,
-      'Publish it again: what is missing is put back, what is there is not sent twice.',
+      // A manifest that is there is trusted for its blobs, and a mounted blob may be a link to where it came from.
+      'Publish it again if a manifest is missing; if a blob is, push its image again, here and to the repository it came from.',
       { side: 'target', registry: reference.host, repository: reference.repository },
     );
     // One document holds both: what was found, and the error that every failure has.

@@ -17,6 +17,5 @@ declare module 'cosmiconfig/dist/Explorer.js' {
       readonly mergeSearchPlaces: boolean;
     });
     search(from: string): Promise<Result>;
-    load(path: string): Promise<Result>;
   }
 }

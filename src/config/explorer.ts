@@ -1,21 +1,26 @@
-import { readFile } from 'node:fs/promises';
 import { basename, dirname, extname, relative, resolve } from 'node:path';
 import { Explorer } from 'cosmiconfig/dist/Explorer.js';
 import * as v from 'valibot';
 import { PublishError } from '../errors.ts';
 import type { Config, LoadedConfig, RegistryConfig } from './config.ts';
 import { PACKAGE_KEY, parseConfigText, positionOf } from './position.ts';
-import { CONFIG } from './schema.ts';
-import { nearest, SEARCH_PLACES } from './values.ts';
+import { readNamed } from './read.ts';
+import { CONFIG, REGISTRY_ENTRIES } from './schema.ts';
+import { hostOf, nearest, SEARCH_PLACES } from './values.ts';
 
 /** What a file found by search may not set: who is spoken to, how it is proven, and with which trust. */
-const TRUSTED_KEYS = ['insecure', 'plainHttp', 'caFile'] as const;
+const TRUSTED_KEYS = ['insecure', 'plainHttp', 'caFile', 'certFile', 'keyFile'] as const;
+
+/** File names; relative ones are meant from the folder of the configuration. */
+const FILE_KEYS = ['caFile', 'certFile', 'keyFile'] as const;
 
 /** Finds the configuration from a folder up, as far as the project reaches. */
 export async function searchConfig(folder: string): Promise<LoadedConfig> {
-  const found = await explorer().search(folder);
+  const texts = new Map<string, string>();
+  const found = await explorer(texts).search(folder);
   if (found === null || found.isEmpty === true) return { config: {}, file: undefined };
-  return { config: await checked(found.filepath, found.config, false), file: found.filepath };
+  const text = texts.get(found.filepath) ?? '';
+  return { config: checked(found.filepath, text, found.config, false), file: found.filepath };
 }
 
 /** Reads one file by name. */
@@ -24,18 +29,10 @@ export async function readNamedConfig(path: string, trusted: boolean): Promise<L
   if (!['', '.yaml', '.yml', '.json'].includes(extname(file))) {
     throw invalid(`${path}: not a data file`, 'Name a .yaml, .yml or .json file; code is not read as configuration.');
   }
-  try {
-    const found = await explorer().load(file);
-    if (found === null || found.isEmpty === true) return { config: {}, file };
-    return { config: await checked(file, found.config, trusted), file };
-  } catch (error) {
-    if (error instanceof PublishError || !(error instanceof Error) || !('code' in error)) throw error;
-    throw invalid(
-      `${path}: cannot be read (${String(error.code)})`,
-      'Check the name and the rights of the file.',
-      error,
-    );
-  }
+  const text = await readNamed(path);
+  const value = text.trim() === '' ? undefined : parsed(file, text);
+  const own = basename(file) === 'package.json' && isMap(value) ? value[PACKAGE_KEY] : value;
+  return { config: own === undefined || own === null ? {} : checked(file, text, own, trusted), file };
 }
 
 /**
@@ -43,15 +40,10 @@ export async function readNamedConfig(path: string, trusted: boolean): Promise<L
  * working folder and lets `package.json` add places with JavaScript loaders (cosmiconfig 9, "meta config"), which
  * would hand a pull request the credentials of the run.
  */
-function explorer(): Explorer {
+function explorer(texts: Map<string, string>): Explorer {
   const load = (path: string, text: string): unknown => {
-    const value = parseConfigText(path, text);
-    // cosmiconfig would read the files that `$import` names; one file is one configuration.
-    if (value !== null && typeof value === 'object' && Object.hasOwn(value, '$import')) {
-      const at = positionOf(path, text, ['$import'], 'key');
-      throw invalid(`${path}:${at}: "$import" is not supported`, 'Put all settings into one file.');
-    }
-    return value;
+    texts.set(path, text);
+    return parsed(path, text);
   };
   return new Explorer({
     moduleName: PACKAGE_KEY,
@@ -69,8 +61,21 @@ function explorer(): Explorer {
   });
 }
 
-async function checked(file: string, value: unknown, trusted: boolean): Promise<Config> {
-  const text = await readFile(file, 'utf8');
+function parsed(path: string, text: string): unknown {
+  const value = parseConfigText(path, text);
+  // cosmiconfig would read the files that `$import` names; one file is one configuration.
+  if (isMap(value) && Object.hasOwn(value, '$import')) {
+    const at = positionOf(path, text, ['$import'], 'key');
+    throw invalid(`${path}:${at}: "$import" is not supported`, 'Put all settings into one file.');
+  }
+  return value;
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return value !== null && typeof value === 'object';
+}
+
+function checked(file: string, text: string, value: unknown, trusted: boolean): Config {
   const shown = shortest(file);
   // An array is an object to valibot, whose keys would then be unknown.
   if (Array.isArray(value))
@@ -78,6 +83,8 @@ async function checked(file: string, value: unknown, trusted: boolean): Promise<
   const result = v.safeParse(CONFIG, value);
   if (!result.success) throw issueError(shown, text, result.issues[0]);
   if (!trusted) refuseWeakening(shown, text, result.output, value);
+  refuseHalves(shown, text, value);
+  refuseDoubles(shown, text, value);
   // For editors; it sets nothing.
   const { $schema: _, ...config } = result.output;
   return withAbsoluteFiles(config, dirname(file));
@@ -103,7 +110,24 @@ function knownKeys(path: readonly PropertyKey[]): readonly string[] {
   if (path[0] !== 'registries' || path.length < 3) {
     return Object.keys(CONFIG.entries).filter((key) => key !== '$schema');
   }
-  return ['insecure', 'plainHttp', 'caFile', 'maxRps'] satisfies (keyof RegistryConfig)[];
+  return Object.keys(REGISTRY_ENTRIES);
+}
+
+/** Of two names of one registry only one would count, and nobody would know which. */
+function refuseDoubles(file: string, text: string, value: unknown): void {
+  const names = new Map<string, readonly [name: string, settings: string]>();
+  for (const [name, registry] of registriesIn(value)) {
+    const host = hostOf(name) ?? name;
+    const settings = JSON.stringify(registry);
+    const [other, before] = names.get(host) ?? [name, settings];
+    if (before !== settings) {
+      throw invalid(
+        `${file}:${positionOf(file, text, ['registries', name], 'key')}: "${other}" and "${name}" are one registry, and are set differently`,
+        `Write all its settings under ${JSON.stringify(host)}.`,
+      );
+    }
+    names.set(host, [other, before]);
+  }
 }
 
 function refuseWeakening(file: string, text: string, config: Config, value: unknown): void {
@@ -113,19 +137,42 @@ function refuseWeakening(file: string, text: string, config: Config, value: unkn
       `If you trust the file, name it: --config ${file}. Otherwise remove the key.`,
     );
   if (config.caFile !== undefined) throw refuse(['caFile']);
-  // The hosts as written, not as normalised, lead to the line.
-  const written = Object.entries((value as { registries?: Record<string, RegistryConfig> }).registries ?? {});
-  for (const [host, registry] of written) {
+  for (const [host, registry] of registriesIn(value)) {
     const key = TRUSTED_KEYS.find((candidate) => registry[candidate] !== undefined);
     if (key !== undefined) throw refuse(['registries', host, key]);
   }
 }
 
+/** A setting that means nothing without another one, or beside it, is a mistake that would go unseen. */
+function refuseHalves(file: string, text: string, value: unknown): void {
+  const refuse = (host: string, key: string, message: string, hint: string) => {
+    const keys = ['registries', host, key];
+    return invalid(`${file}:${positionOf(file, text, keys, 'key')}: "${keys.join('.')}" ${message}`, hint);
+  };
+  for (const [host, { certFile, keyFile, upload, chunkSize }] of registriesIn(value)) {
+    if ((certFile === undefined) !== (keyFile === undefined)) {
+      const [key, other] = certFile === undefined ? ['keyFile', 'certFile'] : ['certFile', 'keyFile'];
+      throw refuse(host, key, `needs "${other}"`, `Add ${other}; a file that holds both may be named twice.`);
+    }
+    if (upload === 'whole' && chunkSize !== undefined) {
+      throw refuse(host, 'chunkSize', 'means nothing with "upload: whole"', 'Remove it, or write upload: chunks.');
+    }
+  }
+}
+
+/** By the hosts as written, not as normalised: they lead to the line. */
+function registriesIn(value: unknown): readonly (readonly [string, RegistryConfig])[] {
+  return Object.entries((value as { readonly registries?: Record<string, RegistryConfig> }).registries ?? {});
+}
+
 function withAbsoluteFiles(config: Config, folder: string): Config {
-  const registries = Object.entries(config.registries ?? {}).map(([host, registry]) => [
-    host,
-    registry.caFile === undefined ? registry : { ...registry, caFile: resolve(folder, registry.caFile) },
-  ]);
+  const registries = Object.entries(config.registries ?? {}).map(([host, registry]) => {
+    const files = FILE_KEYS.flatMap((key) => {
+      const name = registry[key];
+      return name === undefined ? [] : [[key, resolve(folder, name)]];
+    });
+    return [host, { ...registry, ...Object.fromEntries(files) }];
+  });
   return {
     ...config,
     ...(config.caFile === undefined ? {} : { caFile: resolve(folder, config.caFile) }),
@@ -139,6 +186,6 @@ function shortest(file: string): string {
   return near === '' ? basename(file) : near.startsWith('..') ? file : near;
 }
 
-function invalid(message: string, hint: string, cause?: unknown): PublishError {
-  return new PublishError('CONFIG_INVALID', message, hint, cause === undefined ? {} : { cause });
+function invalid(message: string, hint: string): PublishError {
+  return new PublishError('CONFIG_INVALID', message, hint);
 }

@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { LoadedConfig } from './config.ts';
+import { checkFound } from './read.ts';
 import { SEARCH_PLACES } from './values.ts';
 
 /** Which file to read: named on the command line (trusted), named by the environment, or found from a folder up. */
@@ -28,13 +29,14 @@ export async function loadConfig(request: ConfigRequest): Promise<LoadedConfig> 
 /** Looks from the folder up for a name that the search would try; may say yes in vain, never no. */
 async function mayHaveConfig(folder: string): Promise<boolean> {
   const names = new Set(await entriesOf(folder));
-  if (SEARCH_PLACES.some((place) => names.has(place) && place !== 'package.json')) return true;
-  if (names.has('.config')) {
-    const inner = new Set(await entriesOf(join(folder, '.config')));
-    if (SEARCH_PLACES.some((place) => inner.has(place.replace('.config/', '')))) return true;
-  }
+  const inner = names.has('.config') ? await entriesOf(join(folder, '.config')) : [];
+  for (const name of inner) names.add(`.config/${name}`);
+  const places = SEARCH_PLACES.filter((place) => names.has(place));
+  for (const place of places) await checkFound(join(folder, place));
+  if (places.some((place) => place !== 'package.json')) return true;
   // The search ends at a folder with a package file, as cosmiconfig's strategy "project" says.
-  if (names.has('package.json')) return (await textOf(join(folder, 'package.json'))).includes('"manifest-publish"');
+  if (names.has('package.json'))
+    return (await readFile(join(folder, 'package.json'), 'utf8')).includes('"manifest-publish"');
   const parent = dirname(folder);
   return parent === folder || names.has('package.yaml') ? false : mayHaveConfig(parent);
 }
@@ -42,8 +44,4 @@ async function mayHaveConfig(folder: string): Promise<boolean> {
 /** A folder that cannot be listed may still hold a file that can be read, but none that was found by searching. */
 async function entriesOf(folder: string): Promise<readonly string[]> {
   return readdir(folder).catch(() => []);
-}
-
-async function textOf(path: string): Promise<string> {
-  return readFile(path, 'utf8').catch(() => '');
 }

@@ -10,6 +10,18 @@ export type ProgressMode = (typeof PROGRESS_MODES)[number];
 /** The values of `--type`. */
 export const INDEX_TYPES = ['auto', 'oci', 'docker'] as const;
 
+/** The values of `mount`. */
+export const MOUNT_MODES = ['auto', 'never'] as const;
+
+/** @see MOUNT_MODES */
+export type MountMode = (typeof MOUNT_MODES)[number];
+
+/** The values of `upload`. */
+export const UPLOAD_MODES = ['auto', 'whole', 'chunks'] as const;
+
+/** @see UPLOAD_MODES */
+export type UploadMode = (typeof UPLOAD_MODES)[number];
+
 /** Data files only: a publisher holds push credentials and runs in checkouts of other people's branches. */
 export const SEARCH_PLACES = [
   'manifest-publish.yaml',
@@ -44,6 +56,24 @@ export function parseDuration(text: string): number | undefined {
   const [, hours = '0', minutes = '0', seconds = '0', rest = '0'] = match;
   const milliseconds = Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Number(seconds) * 1000 + Number(rest);
   return milliseconds <= LONGEST_MILLISECONDS ? milliseconds : undefined;
+}
+
+/**
+ * Bounds of `chunkSize` in bytes. Below 64 KiB a layer of a gigabyte takes 16,000 requests and more; a piece beyond
+ * 1 GiB is no piece to a proxy that limits the size of a request, and Node's longest write is 2 GiB.
+ */
+export const CHUNK_BOUNDS = { least: 64 * 1024, most: 1024 ** 3 } as const;
+
+/** How a chunk size is written, for messages. */
+export const CHUNK_FORM = 'a size from 64KiB to 1GiB, such as 8MiB or a number of bytes';
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
+
+/** Bytes of `8MiB`, `512 KiB` or `1048576`; undefined for anything else and out of {@link CHUNK_BOUNDS}. */
+export function parseChunkSize(value: string | number): number | undefined {
+  const [, number = '', unit = ''] = /^(\d{1,10}) ?([KMG]iB|)$/.exec(String(value)) ?? [];
+  const size = number === '' ? 0 : Number(number) * (UNITS[unit] ?? 0);
+  return size >= CHUNK_BOUNDS.least && size <= CHUNK_BOUNDS.most ? size : undefined;
 }
 
 /** A whole number between the bounds, written in digits only; undefined for anything else. */

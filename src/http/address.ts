@@ -68,10 +68,11 @@ export function classifyAddress(text: string): AddressClass | undefined {
 /** Whether the address lies in the range; one that carries an IPv4 address counts as that address. */
 export function isInRange(address: string, prefix: string, bits: number): boolean {
   const plain = unmapped(address);
+  const start = bits < 96 ? prefix : unmapped(prefix);
   const version = isIP(plain);
-  if (version === 0 || version !== isIP(prefix)) return false;
+  if (version === 0 || version !== isIP(start)) return false;
   const groupsOf = version === 4 ? groupsOf4 : groupsOf6;
-  return matches(groupsOf(plain), groupsOf(prefix), bits);
+  return matches(groupsOf(plain), groupsOf(start), start === prefix ? bits : bits - 96);
 }
 
 /** `::ffff:1.2.3.4` in whatever spelling as `1.2.3.4` (CVE-2026-44492: a proxy exception that was passed by this). */
@@ -122,9 +123,9 @@ function groupsOf4(address: string): readonly number[] {
   return [a * 256 + b, c * 256 + d];
 }
 
-/** Eight groups of 16 bits. The platform's URL parser brings every spelling into one form first. */
+/** Eight groups of 16 bits. The platform's URL parser brings every spelling into one form first; it knows no zones. */
 function groupsOf6(address: string): readonly number[] {
-  const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
+  const canonical = new URL(`http://[${address.replace(/%.*$/s, '')}]/`).hostname.slice(1, -1);
   const [head = '', tail] = canonical.split('::');
   const parse = (part: string) => (part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16)));
   const before = parse(head);

@@ -1,3 +1,4 @@
+import type { PublishError } from '../errors.ts';
 import { type AddressClass, classifyAddress } from './address.ts';
 
 /** What the user said of one registry host. */
@@ -8,6 +9,10 @@ export type HostSettings = {
   readonly plainHttp?: boolean;
   /** Certificate authorities to trust besides the usual ones, PEM. */
   readonly ca?: readonly string[];
+  /** What we show of ourselves when the host asks for it (mutual TLS), PEM. */
+  readonly clientCertificate?: { readonly cert: string; readonly key: string };
+  /** What is wrong with what the user has laid down for this host; thrown when TLS is about to be spoken with it. */
+  readonly problem?: PublishError;
 };
 
 export type Scheme = 'http:' | 'https:';

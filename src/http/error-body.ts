@@ -35,7 +35,19 @@ export async function readErrorBody(response: HttpResponse): Promise<ErrorBody> 
     // The status has been told; half an explanation is better than another error on top of it.
     if (chunks.length === 0) return { ...NOTHING, message: `(its explanation broke off: ${oneLine(String(error))})` };
   }
-  return parseErrorBody(Buffer.concat(chunks).subarray(0, ERROR_BODY_LIMIT), response.headers);
+  const body = parseErrorBody(Buffer.concat(chunks).subarray(0, ERROR_BODY_LIMIT), response.headers);
+  return response.conceal === undefined ? body : concealed(body, response.conceal);
+}
+
+/** Some registries and proxies repeat what they were sent, `Authorization` included. */
+function concealed({ codes, message, detail }: ErrorBody, conceal: (text: string) => string): ErrorBody {
+  const shown = codes.map(conceal);
+  return {
+    code: shown[0],
+    codes: shown,
+    message: message === undefined ? undefined : conceal(message),
+    detail: detail === undefined ? undefined : conceal(detail),
+  };
 }
 
 /**

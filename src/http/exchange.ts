@@ -1,10 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from './clock.ts';
 import type { HttpMethod } from './message.ts';
 import type { Route } from './pool.ts';
 import { deferred, onAbort } from './promises.ts';
+import { type Watch, watchConnection } from './watch.ts';
 
 /** One request on one connection: no retry, no redirect, no rule. */
 export type WireRequest = {
@@ -14,6 +16,8 @@ export type WireRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | Readable | undefined;
   readonly headersTimeout: number;
+  /** Longest time in which the other side takes nothing of what is sent, in ms. */
+  readonly sendTimeout: number;
   readonly signal: AbortSignal;
   /** Turns a failure of the connection, in the middle of the body, into the error that the body's reader gets. */
   readonly bodyError: (cause: Error) => Error;
@@ -32,10 +36,13 @@ export type WireFacts = {
   readonly bytesSent: number;
 };
 
-/** The connection, as far as we touch it. */
-type Connection = { destroy(error: Error): unknown };
-
-type Progress = { reused: boolean; bytesSent: number; connection: Connection | undefined };
+type Progress = {
+  reused: boolean;
+  bytesSent: number;
+  connection: Socket | undefined;
+  watch: Watch | undefined;
+  readonly request: WireRequest;
+};
 
 /** A running exchange. */
 export type Exchange = {
@@ -73,12 +80,14 @@ export function createWire(clock: Clock): Wire {
   const progressOf = new WeakMap<object, Progress>();
 
   const onHeaders = (message: unknown) => {
-    const { request, socket } = message as { readonly request: object; readonly socket: Connection };
+    const { request, socket } = message as { readonly request: object; readonly socket: Socket };
     if (starting === undefined) return;
     starting.reused = used.has(socket);
     starting.connection = socket;
+    const timeout = starting.request.body === undefined ? undefined : starting.request.sendTimeout;
     used.add(socket);
     progressOf.set(request, starting);
+    starting.watch = watchConnection(socket, timeout);
     starting = undefined;
   };
   const onChunk = (message: unknown) => {
@@ -91,7 +100,7 @@ export function createWire(clock: Clock): Wire {
 
   return {
     exchange(request) {
-      const progress: Progress = { reused: false, bytesSent: 0, connection: undefined };
+      const progress: Progress = { reused: false, bytesSent: 0, connection: undefined, watch: undefined, request };
       return startExchange(request, progress, clock, () => {
         starting = progress;
       });
@@ -120,6 +129,7 @@ function startExchange(request: WireRequest, progress: Progress, clock: Clock, o
     if (over) return;
     over = true;
     forget();
+    progress.watch?.end();
     if (error !== undefined) {
       answer.reject(error);
       received?.destroy(signal.aborted ? signal.reason : request.bodyError(error));
@@ -154,6 +164,7 @@ function startExchange(request: WireRequest, progress: Progress, clock: Clock, o
           abort(Object.assign(new Error('too many 1xx'), { code: 'TOO_MANY_1XX' }));
         return;
       }
+      progress.watch?.answered();
       received = new AnswerBody(controller, abort, clock);
       answer.resolve({ status, headers, body: received });
     },
@@ -168,7 +179,7 @@ function startExchange(request: WireRequest, progress: Progress, clock: Clock, o
       });
     },
     onResponseError(_controller, error) {
-      end(error);
+      end(progress.watch?.firstError() ?? error);
     },
   };
 

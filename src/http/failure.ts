@@ -17,6 +17,7 @@ const AGAIN: ReadonlySet<string> = new Set([
   'EPIPE',
   'ETIMEDOUT',
   'PROXY_FAILED',
+  'SENDING_STALLED',
   'STALLED',
   'UND_ERR_BODY_TIMEOUT',
   'UND_ERR_CONNECT_TIMEOUT',
@@ -57,7 +58,8 @@ const CERTIFICATE: ReadonlySet<string> = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-const GARBLED: readonly string[] = ['TOO_MANY_1XX', 'UND_ERR_HEADERS_OVERFLOW', 'HTTPParserError'];
+const OVERFLOW: readonly string[] = ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'];
+const GARBLED: readonly string[] = ['TOO_MANY_1XX', 'HTTPParserError', ...OVERFLOW];
 
 /** The machine's name for the failure, such as `ECONNREFUSED`; the message where there is none. */
 export function failureCode(error: unknown): string {
@@ -99,7 +101,9 @@ const WORDS: Readonly<Record<string, string>> = {
   EPIPE: 'the connection was cut',
   ETIMEDOUT: 'the connection timed out',
   PROXY_FAILED: 'the proxy did not get through',
+  PROXY_TLS_FAILED: 'the certificate or TLS of the proxy was not accepted',
   PROXY_REFUSED: 'the proxy does not let us through',
+  SENDING_STALLED: 'it took nothing more of what was sent',
   STALLED: 'the answer came at less than 1 KiB a second for a minute',
   UND_ERR_BODY_TIMEOUT: 'the answer fell silent',
   UND_ERR_CONNECT_TIMEOUT: 'no connection came about in time',
@@ -118,53 +122,61 @@ function statusOf(error: unknown): string {
 export type FailureScene = {
   /** Host as the user knows it, or as the registry named it. */
   readonly host: string;
+  /** The registry that named the address. */
+  readonly namedBy?: string | undefined;
   /** Host of the proxy, if one was in between. */
   readonly via: string | undefined;
   readonly sends: number;
-  /** Whether the connection was meant to be plain HTTP. */
-  readonly plain: boolean;
+  /** Whether the connection was meant to be plain HTTP, because the user said so or because that is tried first. */
+  readonly plain?: false | 'wanted' | 'tried';
 };
 
 /** The failure as the user reads it. What is none of the network's is a bug of ours, and stays as it is. */
-export function exchangeFailed(error: unknown, { host, via, sends, plain }: FailureScene): unknown {
+export function exchangeFailed(error: unknown, scene: FailureScene): unknown {
   if (error instanceof PublishError || !isFromOutside(error)) return error;
+  const { host, namedBy, via, sends, plain = false } = scene;
   const code = failureCode(error);
   const details = { registry: host, cause: error };
   const tries = sends > 1 ? `, ${sends} tries` : '';
   switch (failureKind(error)) {
-    case 'tls':
-      return new PublishError(
-        'TLS_FAILED',
-        `${host}: ${OTHER_NAME.includes(code) ? 'its certificate is for another name' : 'its certificate was not accepted'} (${code})`,
-        certificateAdvice(code, host),
-        details,
-      );
+    case 'tls': {
+      const { what, hint } = tlsWords(error, host);
+      return new PublishError('TLS_FAILED', `${host}: ${what} (${code})`, hint, details);
+    }
     case 'not-tls':
-      return new PublishError(
-        'TLS_FAILED',
-        `${host} does not speak TLS (${code})`,
-        `If it speaks plain HTTP, ${forHost('--plain-http', 'plainHttp', host)}.`,
-        details,
-      );
+      return namedBy === undefined
+        ? new PublishError(
+            'TLS_FAILED',
+            `${host} does not speak TLS (${code})`,
+            `If it speaks plain HTTP, ${forHost('--plain-http', 'plainHttp', host)}.`,
+            details,
+          )
+        : new PublishError(
+            'TLS_FAILED',
+            `${namedBy} sends us to https://${host}, which does not speak TLS (${code})`,
+            `Have ${namedBy} name its address as it is reached: its own setting, or X-Forwarded-Proto of the proxy in front of it, says https.`,
+            details,
+          );
     case 'garbled':
       return new PublishError(
         'PROTOCOL_VIOLATED',
-        `${host} answered with something that is not HTTP (${code})`,
-        plain
-          ? 'Leave out --plain-http: it may speak TLS.'
-          : 'Check that the address and port are those of a registry.',
+        `${host} ${garbledWords(code)} (${code})`,
+        garbledAdvice(code, plain),
         details,
       );
     default:
       return new PublishError(
         'NETWORK_FAILED',
         `${host}${via === undefined ? '' : ` through the proxy ${via}`}: ${WORDS[code] ?? 'the request failed'} (${code}${statusOf(error)}${tries})`,
-        via === undefined
-          ? networkAdvice(code, plain, host)
-          : 'Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the login in them.',
+        via === undefined ? networkAdvice(code, plain !== false, host) : proxyAdvice(code),
         details,
       );
   }
+}
+
+function proxyAdvice(code: string): string {
+  if (code === 'PROXY_TLS_FAILED') return "Trust the proxy's authority with --ca-file FILE, or name it by http://.";
+  return 'Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY, and the login in them.';
 }
 
 /** A registry that speaks plain http without a port listens on 80, so that https finds nobody (docker/cli#2347). */
@@ -174,13 +186,57 @@ function networkAdvice(code: string, plain: boolean, host: string): string {
   return `${again}; if it speaks plain HTTP, ${forHost('--plain-http', 'plainHttp', host)}.`;
 }
 
+function garbledWords(code: string): string {
+  const what = 'answered with something that is not HTTP';
+  if (OVERFLOW.includes(code)) return `${what} as it is spoken: headers of more than 16 KiB`;
+  return code === 'TOO_MANY_1XX' ? `${what} as it is spoken: one 1xx after another` : what;
+}
+
+function garbledAdvice(code: string, plain: FailureScene['plain']): string {
+  if (OVERFLOW.includes(code) || code === 'TOO_MANY_1XX') {
+    return 'Check what stands between you and the registry; a proxy may be adding to its answers.';
+  }
+  return plain === 'wanted'
+    ? 'Leave out --plain-http: it may speak TLS.'
+    : 'Check that the address and port are those of a registry.';
+}
+
 /** The name is not in the certificate: no authority can mend that. */
 const OTHER_NAME: readonly string[] = ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'];
 
-function certificateAdvice(code: string, host: string): string {
+/** Alerts come from the other side: it is our certificate that it misses or mistrusts. */
+const WANTS_CERTIFICATE = /^(?:CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE)$/;
+const REFUSES_CERTIFICATE =
+  /^(?:BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_REVOKED|CERTIFICATE_EXPIRED|CERTIFICATE_UNKNOWN|UNKNOWN_CA|ACCESS_DENIED)$/;
+
+/** Its name as in `ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED`; while connecting, node has it in the message alone. */
+function alertOf(error: unknown): string | undefined {
+  const named = /_ALERT_(\w+)$/.exec(failureCode(error))?.[1];
+  return named ?? / alert ([\w ]+):/.exec(String(error))?.[1]?.toUpperCase().replaceAll(' ', '_');
+}
+
+function tlsWords(error: unknown, host: string): { readonly what: string; readonly hint: string } {
   const unchecked = `to do without the check, ${forHost('--insecure', 'insecure', host)}`;
-  if (OTHER_NAME.includes(code)) return `Use a name that the certificate is for; ${unchecked}.`;
-  return `Trust its authority with --ca-file FILE, which is for all registries; ${unchecked}.`;
+  const show = `write \`registries: {${JSON.stringify(host)}: {certFile: FILE, keyFile: FILE}}\` into a file and name it with --config FILE, or put NAME.cert and NAME.key into ~/.docker/certs.d/${host}`;
+  const alert = alertOf(error) ?? '';
+  if (WANTS_CERTIFICATE.test(alert)) {
+    return {
+      what: 'it broke off the handshake, as a host does that wants a client certificate',
+      hint: `To show one, ${show}.`,
+    };
+  }
+  if (REFUSES_CERTIFICATE.test(alert)) {
+    return { what: 'it does not accept our client certificate', hint: `Show one that it accepts: ${show}.` };
+  }
+  if (alert !== '') {
+    return { what: 'it broke off the TLS handshake', hint: 'Check which TLS versions and ciphers it takes.' };
+  }
+  if (OTHER_NAME.includes(failureCode(error))) {
+    const hint = `Use a name that the certificate is for; ${unchecked}.`;
+    return { what: 'its certificate is for another name', hint };
+  }
+  const hint = `Trust its authority with --ca-file FILE, which is for all registries; ${unchecked}.`;
+  return { what: 'its certificate was not accepted', hint };
 }
 
 /** The flags are for one registry; a text to be pasted for the others, sources above all. */

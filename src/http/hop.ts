@@ -6,6 +6,7 @@ import type { Exchange, Wire, WireAnswer } from './exchange.ts';
 import { exchangeFailed, failureCode, failureKind, isHangUp } from './failure.ts';
 import type { HostLimiter } from './limiter.ts';
 import type { HttpEvent, HttpHeaders, HttpMethod } from './message.ts';
+import type { Notices } from './notices.ts';
 import type { Pools } from './pool.ts';
 import { proxyRefused } from './proxy.ts';
 import { checkEncoding, joinHeaders } from './response.ts';
@@ -21,6 +22,8 @@ export type HopRequest = {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | Readable | undefined;
   readonly headersTimeout: number;
+  /** As in {@link HttpRequest}. */
+  readonly aside: boolean;
   readonly signal: AbortSignal;
   /** Counted from 1. */
   readonly send: number;
@@ -46,6 +49,8 @@ export type HopFailure = {
   readonly kind: 'failed';
   readonly error: unknown;
   readonly url: URL;
+  /** As in {@link HopRequest}. */
+  readonly named: boolean;
   /** Host of the proxy that was asked. */
   readonly via: string | undefined;
   /** Whether the connection was one that the other side may have closed for want of use. */
@@ -58,6 +63,9 @@ export type HopTools = {
   readonly limiter: HostLimiter;
   readonly clock: Clock;
   readonly onEvent: (event: HttpEvent) => void;
+  readonly notices: Notices;
+  /** In ms. */
+  readonly sendTimeout: number;
 };
 
 /**
@@ -118,7 +126,7 @@ async function sendOnce(request: HopRequest, tools: HopTools): Promise<HopResult
   const { method, url, endpoint, named, signal } = request;
   const { clock, limiter } = tools;
   const host = named ? url.host : endpoint.host;
-  await limiter.ready(host, signal);
+  await limiter.ready(host, signal, request.aside);
 
   const route = tools.pools.routeTo({ url, endpoint, named });
   const sentAt = clock.now();
@@ -129,8 +137,9 @@ async function sendOnce(request: HopRequest, tools: HopTools): Promise<HopResult
     headers: request.headers,
     body: request.body,
     headersTimeout: request.headersTimeout,
+    sendTimeout: tools.sendTimeout,
     signal,
-    bodyError: (cause) => bodyFailed(cause, host, route.via, url),
+    bodyError: (cause) => bodyFailed(cause, host, route.via),
   });
   const outcome = await outcomeOf(exchange);
   tools.onEvent({
@@ -144,17 +153,21 @@ async function sendOnce(request: HopRequest, tools: HopTools): Promise<HopResult
     send: request.send,
   });
   const { via } = route;
-  if (!('status' in outcome)) return { kind: 'failed', error: outcome.error, url, via, reused: exchange.facts.reused };
+  if (!('status' in outcome)) {
+    return { kind: 'failed', error: outcome.error, url, named, via, reused: exchange.facts.reused };
+  }
 
   const { status, body } = outcome;
   if (status === 407) {
     // It is the proxy that speaks, also where it stands in for the host.
     body.destroy();
-    return { kind: 'failed', error: proxyRefused(status), url, via: via ?? host, reused: false };
+    return { kind: 'failed', error: proxyRefused(status), url, named, via: via ?? host, reused: false };
   }
   try {
     const headers = joinHeaders(outcome.headers, host, status);
     if (method !== 'HEAD') checkEncoding(headers, host, status);
+    // What a place says that the registry only named is not the registry's word.
+    if (!named) tools.notices.read(host, headers);
     const expected = method === 'HEAD' ? 0 : Number(headers['content-length'] ?? 0);
     return { kind: 'answer', status, headers, url, body, expected, finished: exchange.finished, sentAt };
   } catch (error) {
@@ -172,8 +185,8 @@ async function outcomeOf(exchange: Exchange): Promise<WireAnswer | { readonly er
 }
 
 /** What the reader of a body is told when it breaks off. */
-function bodyFailed(cause: Error, host: string, via: string | undefined, url: URL): Error {
-  const error = exchangeFailed(cause, { host, via, sends: 1, plain: url.protocol === 'http:' });
+function bodyFailed(cause: Error, host: string, via: string | undefined): Error {
+  const error = exchangeFailed(cause, { host, via, sends: 1 });
   if (error instanceof PublishError) return error;
   return error instanceof Error ? error : cause;
 }

@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts';
 import { canonicalHost } from './endpoint.ts';
 import type { CopyPlaces, Limiter, Place } from './message.ts';
+import { createPace, type Pace } from './pace.ts';
 import { onAbort } from './promises.ts';
 
 /** @see createLimiter */
@@ -16,17 +17,26 @@ export type LimiterOptions = {
 
 /** What the transport, besides taking places, asks of a limiter and tells it. */
 export interface HostLimiter extends Limiter {
-  /** Resolves when the host may be sent the next request: no wait is on, and its rate allows it. */
-  ready(host: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when the host may be sent the next request: no wait is on, and its pace allows it. `aside`: a request that
+   * keeps to `--max-rps` alone, not to what the host's refusals have taught.
+   */
+  ready(host: string, signal: AbortSignal, aside?: boolean): Promise<void>;
   /** An answer that shows that the host keeps up. */
   good(host: string): void;
   /**
-   * A 429: halves the host's widths and keeps all requests from it for `wait` ms.
+   * A 429: halves the host's widths, slows its pace and keeps all requests from it for `wait` ms.
    *
    * @param sentAt when the refused request was sent, by the limiter's clock: answers to requests that left before the
    *   widths were last halved say nothing new, or one burst of refusals would take the widths to the bottom
    */
   overrun(host: string, wait: number, sentAt: number): void;
+  /** How many bursts of refusals have come since the last good answer. */
+  refusals(host: string): number;
+  /** When the last good answer came, by the limiter's clock; undefined before the first. */
+  lastGood(host: string): number | undefined;
+  /** Whether the host has asked to be left alone for now. */
+  isPaused(host: string): boolean;
 }
 
 /** Blobs up to here, in bytes, are as quickly copied as asked about, and count as no job. */
@@ -44,10 +54,7 @@ type HostState = {
   jobWidth: number;
   /** Good answers since the widths last changed. */
   good: number;
-  halvedAt: number;
-  pausedUntil: number;
-  /** When the rate allows the next request. */
-  nextSlot: number;
+  readonly pace: Pace;
 };
 
 type Waiter = {
@@ -97,9 +104,7 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
         requestWidth: mostRequests,
         jobWidth: mostJobs,
         good: 0,
-        halvedAt: Number.NEGATIVE_INFINITY,
-        pausedUntil: Number.NEGATIVE_INFINITY,
-        nextSlot: Number.NEGATIVE_INFINITY,
+        pace: createPace(clock, rates.get(host)),
       };
       hosts.set(host, state);
     }
@@ -197,23 +202,14 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
       });
     },
 
-    async ready(host, signal) {
-      const key = canonicalHost(host);
-      const state = stateOf(key);
-      const rate = rates.get(key);
-      signal.throwIfAborted();
-      if (rate !== undefined) {
-        // The bucket holds one request: a burst after a rest would be refused by registries that count per second.
-        const slot = Math.max(clock.now(), state.nextSlot);
-        state.nextSlot = slot + 1000 / rate;
-        if (slot > clock.now()) await clock.sleep(slot - clock.now(), signal);
-      }
-      // A wait may be prolonged while it is on.
-      while (state.pausedUntil > clock.now()) await clock.sleep(state.pausedUntil - clock.now(), signal);
-    },
+    ready: (host, signal, aside) => stateOf(canonicalHost(host)).pace.ready(signal, aside),
+    refusals: (host) => stateOf(canonicalHost(host)).pace.refusals(),
+    lastGood: (host) => stateOf(canonicalHost(host)).pace.lastGood(),
+    isPaused: (host) => stateOf(canonicalHost(host)).pace.isPaused(),
 
     good(host) {
       const state = stateOf(canonicalHost(host));
+      state.pace.good();
       if (state.requestWidth >= mostRequests && state.jobWidth >= mostJobs) return;
       state.good += 1;
       // A window is as many answers as may be in flight at a time.
@@ -226,11 +222,8 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
 
     overrun(host, wait, sentAt) {
       const state = stateOf(canonicalHost(host));
-      const now = clock.now();
-      state.pausedUntil = Math.max(state.pausedUntil, now + wait);
       state.good = 0;
-      if (sentAt < state.halvedAt) return;
-      state.halvedAt = now;
+      if (!state.pace.overrun(wait, sentAt)) return;
       state.requestWidth = Math.min(state.requestWidth, Math.max(LEAST_REQUESTS, Math.floor(state.requestWidth / 2)));
       state.jobWidth = Math.max(LEAST_JOBS, Math.floor(state.jobWidth / 2));
     },

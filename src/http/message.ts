@@ -28,10 +28,21 @@ export type HttpRequest = {
   readonly body?: Uint8Array | { readonly stream: Readable; readonly length: number };
   /**
    * Sends at most `1 + retries` times; absent: the run's `--retries`. Two things do not count: the second try on a
-   * connection that the other side had closed for want of use, and a 429, which is waited for as often as the run's
-   * `--retries` allow unless this is 0.
+   * connection that the other side had closed for want of use, and a 429, which is waited for as long as the host answers
+   * anything at all, and then for five minutes. With 0 neither is done: the request goes out once.
    */
   readonly retries?: number;
+  /**
+   * With `retries: 0`, for what must not go out again before the caller has looked: a 401 too is returned, after the
+   * token was renewed.
+   */
+  readonly once?: boolean;
+  /**
+   * For what nobody waits for, such as a cancellation: it fails with `RATE_LIMITED` while the host wants to be left
+   * alone, does not wait for the pace that refusals have taught, and a 429 to it slows nobody else. Bring a place along,
+   * or it takes one.
+   */
+  readonly aside?: boolean;
   /** A place taken before; the caller gives it back. */
   readonly place?: Place;
   /** Longest wait for the answer's headers in ms; absent: 60,000. */
@@ -50,6 +61,8 @@ export interface HttpResponse {
   readonly url: URL;
   /** How many times the request was sent. */
   readonly sends: number;
+  /** Takes secrets out of words of the answer that will be shown; absent where there are none. */
+  conceal?(text: string): string;
   /** The whole body, `limit` bytes at most. @throws PublishError `PROTOCOL_VIOLATED` beyond the limit */
   bytes(limit: number): Promise<Uint8Array>;
   /** The body as it arrives; destroying the stream closes the connection. */
@@ -70,6 +83,8 @@ export interface Transport {
   /** `https://host/` or `http://host/`, by what the user said of the host and what it answered so far. */
   baseUrl(host: string): URL;
   send(request: HttpRequest): Promise<HttpResponse>;
+  /** `close` waits for this. It must end by itself, and never fail. */
+  outlive?(work: Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -115,4 +130,16 @@ export type HttpEvent =
       readonly host: string;
       readonly reason: string;
       readonly waitMilliseconds: number;
+    }
+  /** What a registry wants its users to be told; each text once for each host, fit to be printed. */
+  | { readonly kind: 'warning'; readonly host: string; readonly text: string }
+  /** Little is left of what a registry allows; once for each step down. */
+  | {
+      readonly kind: 'rate';
+      readonly host: string;
+      readonly remaining: number;
+      readonly limit: number;
+      readonly windowSeconds?: number;
+      /** Whom the registry counts it for: an address, or an account. */
+      readonly source?: string;
     };

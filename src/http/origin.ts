@@ -5,21 +5,26 @@ import { type Endpoint, isLoopbackName } from './endpoint.ts';
 export { type Credential, Secret } from './credential.ts';
 
 /**
- * How near to the user a host lies that a registry names. What the user typed may be anywhere; what an answer names
- * may be no nearer than the registry that gave the answer, or a public registry could make us talk to the user's
- * network.
+ * Where a host lies that a registry names, besides the internet: what the user typed may be anywhere; what an answer
+ * names may lie only where the registry that gave the answer lies too, or a public registry could make us talk to the
+ * user's network, and a tunnel on this machine (`kubectl port-forward`) let the registry behind it do so.
  */
-export type Reach = 'public' | 'private' | 'loopback';
+export type Reach = 'public' | 'private' | 'loopback' | 'private and loopback';
 
-const REACHES: readonly AddressClass[] = ['public', 'private', 'loopback'];
+const ALLOWED: Readonly<Record<Reach, readonly AddressClass[]>> = {
+  public: ['public'],
+  private: ['public', 'private'],
+  loopback: ['public', 'loopback'],
+  'private and loopback': ['public', 'private', 'loopback'],
+};
 
 /** Names of metadata services: behind a proxy no name is resolved here, so these are known by heart. */
 const METADATA_NAMES: ReadonlySet<string> = new Set(['metadata.google.internal', 'metadata']);
 
-/** How near the registry itself has been found to lie in this run. */
-export function reachOf(endpoint: Endpoint): Reach {
-  if (endpoint.found.has('loopback')) return 'loopback';
-  return endpoint.found.has('private') ? 'private' : 'public';
+/** Where the registry itself has been found to lie in this run. */
+export function reachOf({ found }: Endpoint): Reach {
+  if (found.has('loopback')) return found.has('private') ? 'private and loopback' : 'loopback';
+  return found.has('private') ? 'private' : 'public';
 }
 
 /** Why this address may not be connected to; undefined when it may. */
@@ -31,7 +36,7 @@ export function refusedAddress(address: string, reach: Reach): string | undefine
 
 function refusedClass(kind: AddressClass, name: string, reach: Reach): string | undefined {
   if (kind === 'forbidden') return `${name} is a link-local, metadata or reserved address`;
-  return REACHES.indexOf(kind) <= REACHES.indexOf(reach) ? undefined : `${name} is a ${kind} address`;
+  return ALLOWED[reach].includes(kind) ? undefined : `${name} is a ${kind} address`;
 }
 
 /** Who named a URL, and how: what {@link checkNamedUrl} decides by. */

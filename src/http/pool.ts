@@ -6,7 +6,7 @@ import type { PublishError } from '../errors.ts';
 import { classifyAddress } from './address.ts';
 import type { Endpoint, HostSettings } from './endpoint.ts';
 import { originRefused, type Reach, reachOf, refusedAddress } from './origin.ts';
-import { openTunnel, type ProxyRule, type ProxyServer, portOf, type TunnelOptions } from './proxy.ts';
+import { ofProxy, openTunnel, type ProxyRule, type ProxyServer, portOf, type TunnelOptions } from './proxy.ts';
 
 /** @see createPools */
 export type PoolOptions = {
@@ -52,8 +52,8 @@ export interface Pools {
   close(): Promise<void>;
 }
 
-/** Every request in flight has a connection to itself. */
-const CONNECTIONS = 64;
+/** Every request in flight has a connection to itself: 64 of the limiter, and the few that take no place of it. */
+const CONNECTIONS = 80;
 /** Registries, load balancers and storage close idle connections after a minute; some after 5 s, and say so. */
 const KEEP_ALIVE = 15_000;
 /** Largest header block of an answer in bytes. */
@@ -70,10 +70,17 @@ export function createPools(options: PoolOptions): Pools {
   /** Made only where TLS will be spoken: it takes 90 ms to read in all authorities. */
   function contextFor(url: URL, settings: HostSettings): SecureContext | undefined {
     if (url.protocol !== 'https:') return undefined;
+    if (settings.problem !== undefined) throw settings.problem;
     const extra = [...(options.ca ?? []), ...(settings.ca ?? [])];
-    if (extra.length === 0) return undefined;
-    const key = extra.join('\n');
-    const context = contexts.get(key) ?? createSecureContext({ ca: [...rootCertificates, ...extra] });
+    const { clientCertificate } = settings;
+    if (extra.length === 0 && clientCertificate === undefined) return undefined;
+    const key = [...extra, clientCertificate?.cert].join('\n');
+    const context =
+      contexts.get(key) ??
+      createSecureContext({
+        ...(extra.length === 0 ? {} : { ca: [...rootCertificates, ...extra] }),
+        ...clientCertificate,
+      });
     contexts.set(key, context);
     return context;
   }
@@ -109,15 +116,23 @@ export function createPools(options: PoolOptions): Pools {
       const settings = url.hostname === endpoint.base().hostname ? endpoint.settings : {};
       const rules = named ? reachOf(endpoint) : 'user';
       const proxy = options.proxy?.(url);
-      if (proxy !== undefined && proxy.url.protocol === 'http:' && url.protocol === 'http:') {
-        const pool = pooled(
-          `proxy ${proxy.url.origin}`,
-          () => new Pool(proxy.url.origin, { connect: { timeout: options.connectTimeout }, ...keeping(options) }),
-        );
+      if (proxy !== undefined && url.protocol === 'http:') {
+        const pool = pooled(`proxy ${proxy.url.origin}`, () => {
+          const secureContext = contextFor(proxy.url, {});
+          const trust = secureContext === undefined ? {} : { secureContext };
+          const connector = buildConnector({ timeout: options.connectTimeout, ...trust });
+          // The certificate is the proxy's, though the Host header is the registry's.
+          const connect: Connector = (target, callback) =>
+            connector({ ...target, servername: '' }, (...[error, socket]) =>
+              error === null ? callback(null, socket) : callback(ofProxy(error), null),
+            );
+          return new Pool(proxy.url.origin, { connect, ...keeping(options) });
+        });
         const login = proxy.login === undefined ? {} : { 'proxy-authorization': proxy.login.reveal() };
         return { pool, prefix: url.origin, headers: { host: url.host, ...login }, via: proxy.url.host };
       }
-      const key = [url.origin, rules, settings.insecure === true, proxy?.url.origin, ...(settings.ca ?? [])].join(' ');
+      const { insecure, ca = [], clientCertificate } = settings;
+      const key = [url.origin, rules, insecure === true, proxy?.url.origin, clientCertificate?.cert, ...ca].join(' ');
       const pool = pooled(key, () => createPool(destination, settings, proxy));
       return { pool, prefix: '', headers: {}, via: proxy?.url.host };
     },

@@ -1,9 +1,12 @@
 import { isIP, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
+import { domainToASCII } from 'node:url';
 import { PublishError } from '../errors.ts';
+import { parseUrl } from '../model/url.ts';
 import { classifyAddress, isInRange } from './address.ts';
 import { Secret } from './credential.ts';
 import { isLoopbackName } from './endpoint.ts';
+import { failureCode, failureKind } from './failure.ts';
 
 /** A proxy as the environment names it. */
 export type ProxyServer = {
@@ -57,7 +60,7 @@ export function portOf({ protocol, port }: URL): string {
 function parseProxy(name: string, text: string | undefined): ProxyServer | undefined {
   if (text === undefined) return undefined;
   const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
-  const url = URL.canParse(full) ? new URL(full) : undefined;
+  const url = parseUrl(full);
   const login = url === undefined ? undefined : loginOf(url);
   if (url === undefined || login === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     // The text is not quoted: it may hold a password.
@@ -93,7 +96,8 @@ function parseException(text: string): Exception | undefined {
   if (entry === '*') return () => true;
   if (entry.includes('/')) {
     const [prefix = '', bits = ''] = entry.split('/');
-    return isIP(prefix) !== 0 && /^\d{1,3}$/.test(bits)
+    const most = isIP(prefix) === 4 ? 32 : 128;
+    return isIP(prefix) !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= most
       ? ({ host }) => isInRange(host, prefix, Number(bits))
       : undefined;
   }
@@ -104,10 +108,12 @@ function parseException(text: string): Exception | undefined {
     const bits = isIP(name) === 4 ? 32 : 128;
     return (target) => portMatches(target) && isInRange(target.host, name, bits);
   }
-  const domain = name.replace(/^\*(?=\.)/, '');
+  const domain = domainToASCII(name.replace(/^\*(?=\.)/, ''));
   if (domain === '' || domain === '.') return undefined;
   const below = domain.startsWith('.') ? domain : `.${domain}`;
-  return (target) => portMatches(target) && (target.host.endsWith(below) || target.host === domain);
+  // An address has digits behind its dots, not domains.
+  return (target) =>
+    isIP(target.host) === 0 && portMatches(target) && (target.host.endsWith(below) || target.host === domain);
 }
 
 /** How a tunnel is opened. */
@@ -126,10 +132,13 @@ export type TunnelOptions = {
 export async function openTunnel(proxy: ProxyServer, target: string, options: TunnelOptions): Promise<Socket> {
   const { protocol, hostname } = proxy.url;
   const http = await (protocol === 'https:' ? import('node:https') : import('node:http'));
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve, reject) => {
     const request = http.request({
       method: 'CONNECT',
-      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      host,
+      // Or node would check the proxy's certificate for the name in the Host header.
+      servername: isIP(host) === 0 ? host : '',
       port: portOf(proxy.url),
       path: target,
       headers: { host: target, ...(proxy.login === undefined ? {} : { 'proxy-authorization': proxy.login.reveal() }) },
@@ -138,7 +147,7 @@ export async function openTunnel(proxy: ProxyServer, target: string, options: Tu
       ...(options.secureContext === undefined ? {} : { secureContext: options.secureContext }),
     });
     request.on('timeout', () => request.destroy(Object.assign(new Error('timeout'), { code: 'ETIMEDOUT' })));
-    request.on('error', reject);
+    request.on('error', (error) => reject(ofProxy(error)));
     request.on('connect', ({ statusCode = 0 }, socket: Socket) => {
       if (statusCode >= 200 && statusCode < 300) {
         socket.setTimeout(0);
@@ -153,6 +162,15 @@ export async function openTunnel(proxy: ProxyServer, target: string, options: Tu
       reject(proxyRefused(response.statusCode ?? 0));
     });
     request.end();
+  });
+}
+
+/** A failure to speak TLS with the proxy, told apart from one with the host behind it; others are the same for both. */
+export function ofProxy(error: Error): Error {
+  if (!['tls', 'not-tls'].includes(failureKind(error))) return error;
+  return Object.assign(new Error(error.message, { cause: error }), {
+    code: 'PROXY_TLS_FAILED',
+    status: failureCode(error),
   });
 }
 

@@ -1,3 +1,4 @@
+import { PublishError } from '../errors.ts';
 import type { HttpHeaders } from './message.ts';
 
 const SECOND = 1000;
@@ -53,4 +54,15 @@ function httpDate(text: string): number | undefined {
 
 function positive(milliseconds: number): number | undefined {
   return milliseconds > 0 ? milliseconds : undefined;
+}
+
+/** The registry wants more time than {@link LONGEST_WAIT}. */
+export function waitTooLong(host: string, status: number, milliseconds: number): PublishError {
+  const seconds = Math.ceil(milliseconds / 1000);
+  return new PublishError(
+    'RATE_LIMITED',
+    `${host} asks for a wait of ${seconds} s (status ${status}), longer than the ${LONGEST_WAIT / 1000} s that are waited`,
+    'Run the same command again after that time; logging in often raises the limit.',
+    { registry: host, status },
+  );
 }

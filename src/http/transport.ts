@@ -8,12 +8,14 @@ import { exchangeFailed, failureCode, failureKind, isHangUp } from './failure.ts
 import { type HopAnswer, type HopFailure, type HopResult, type HopTools, sendHop } from './hop.ts';
 import type { HostLimiter } from './limiter.ts';
 import type { HttpEvent, HttpRequest, HttpResponse, Transport } from './message.ts';
+import { createNotices } from './notices.ts';
 import { checkNamedUrl, reachOf } from './origin.ts';
+import { wireBody, withoutAuthorization } from './outgoing.ts';
 import { type ConnectTo, createPools } from './pool.ts';
 import type { ProxyRule } from './proxy.ts';
-import { followRedirect, isRedirect } from './redirect.ts';
+import { followRedirect, isRedirect, isUpgrade } from './redirect.ts';
 import { createResponse, discardBody } from './response.ts';
-import { backoff, isPassingStatus, LONGEST_WAIT, retryAfter } from './retry.ts';
+import { backoff, isPassingStatus, LONGEST_WAIT, retryAfter, waitTooLong } from './retry.ts';
 
 /** The world as the transport sees it. */
 export type TransportOptions = {
@@ -29,7 +31,7 @@ export type TransportOptions = {
   readonly ca?: readonly string[];
   readonly onEvent?: (event: HttpEvent) => void;
   readonly userAgent?: string;
-  /** In ms: for a connection 10,000, for the answer's headers 60,000, for silence in its body 30,000. */
+  /** In ms: for a connection 10,000, for the answer's headers 60,000, for silence in a body 30,000. */
   readonly timeouts?: { readonly connect?: number; readonly headers?: number; readonly body?: number };
   readonly lookup?: LookupFunction;
   /** Where to connect to instead, as curl's `--connect-to` has it. */
@@ -41,6 +43,11 @@ const RETRIES = 5;
 const CONNECT_TIMEOUT = 10_000;
 const HEADERS_TIMEOUT = 60_000;
 const BODY_TIMEOUT = 30_000;
+/**
+ * How long a host may answer nothing but 429 before a request to it is given up, in ms. As long as it answers anything
+ * else, requests have to wait for their turn, and that is all: how often they were refused says nothing.
+ */
+const LIMITED_PATIENCE = 300_000;
 
 /**
  * HTTP as registries need it spoken. One layer retries, this one, and only what can be sent again; one place follows
@@ -60,7 +67,16 @@ export function createTransport(options: TransportOptions): Transport {
     ...(options.connectTo === undefined ? {} : { connectTo: options.connectTo }),
     ...(options.proxy === undefined ? {} : { proxy: options.proxy }),
   });
-  const tools: HopTools = { wire, pools, limiter, clock, onEvent };
+  const tools: HopTools = {
+    wire,
+    pools,
+    limiter,
+    clock,
+    onEvent,
+    notices: createNotices(onEvent),
+    sendTimeout: timeouts.body ?? BODY_TIMEOUT,
+  };
+  const outliving = new Set<Promise<void>>();
   const closing = new AbortController();
 
   /** The request as it is sent first. */
@@ -73,8 +89,10 @@ export function createTransport(options: TransportOptions): Transport {
       named,
       body,
       name: named ? url.host : endpoint.host,
-      canResend: !(body instanceof Readable),
+      // Whoever wants no retry at all sends what must not come twice: a body into an upload session.
+      canResend: !(body instanceof Readable) && request.retries !== 0,
       retries: body instanceof Readable ? 0 : (request.retries ?? runRetries),
+      aside: request.aside === true,
       method: request.method,
       signal: request.signal,
       headersTimeout: request.headersTimeout ?? timeouts.headers ?? HEADERS_TIMEOUT,
@@ -101,8 +119,11 @@ export function createTransport(options: TransportOptions): Transport {
   /** One try: the request and the redirects that follow from it. */
   async function attempt(prepared: Prepared, send: number): Promise<HopResult> {
     let { url, named, headers } = prepared;
+    let upgraded = false;
     for (let hops = 0; ; hops += 1) {
       const result = await sendHop({ ...prepared, url, named, headers, send }, tools);
+      // What the registry's own place wants spoken is remembered, now that it turned out to speak it.
+      if (upgraded && result.kind === 'answer') prepared.endpoint.settle('https:');
       if (result.kind === 'failed' || !isRedirect(result.status)) return result;
       const from = result.url;
       try {
@@ -110,7 +131,9 @@ export function createTransport(options: TransportOptions): Transport {
       } finally {
         await discardBody(result.body, result.expected);
       }
-      if (url.origin !== from.origin) headers = withoutAuthorization(headers);
+      upgraded = isUpgrade(prepared.endpoint, from, url);
+      // Authorization is as welcome there as before.
+      if (url.origin !== from.origin && !upgraded) headers = withoutAuthorization(headers);
       named = url.origin !== prepared.endpoint.base().origin;
     }
   }
@@ -134,7 +157,7 @@ export function createTransport(options: TransportOptions): Transport {
   /** Sends until there is an answer to be handed out, or none to be hoped for. */
   async function sendPrepared(request: HttpRequest, prepared: Prepared): Promise<HttpResponse> {
     const { name, signal } = prepared;
-    const counter: Counter = { tries: 0, sends: 0, freeUsed: false };
+    const counter: Counter = { tries: 0, sends: 0, freeUsed: false, limitedSince: undefined };
     for (;;) {
       const place = request.place ?? (await limiter.take(name, signal));
       const release = request.place === undefined ? place.release : () => undefined;
@@ -142,13 +165,13 @@ export function createTransport(options: TransportOptions): Transport {
       let delay: number | undefined;
       try {
         result = await tryOnce(prepared, counter);
-        delay = result.kind === 'answer' ? delayAfter(result, counter) : backoff(counter.tries - 1, random);
+        delay = result.kind === 'answer' ? delayAfter(result, prepared, counter) : backoff(counter.tries - 1, random);
         if (result.kind === 'failed') giveUp(result, prepared, counter);
       } catch (error) {
         release();
         throw error;
       }
-      if (result.kind === 'answer' && (delay === undefined || counter.tries > retriesAfter(result, prepared))) {
+      if (result.kind === 'answer' && (delay === undefined || stands(result, prepared, counter))) {
         result.finished.then(release);
         return createResponse({ ...result, sends: counter.sends, host: name });
       }
@@ -159,9 +182,15 @@ export function createTransport(options: TransportOptions): Transport {
     }
   }
 
-  /** A mount is asked for less often than other things, but a 429 says nothing about it: it is waited for. */
-  function retriesAfter({ status }: HopAnswer, { retries }: Prepared): number {
-    return status === 429 && retries > 0 ? Math.max(retries, runRetries) : retries;
+  /** Whether an answer is handed out though it might turn out differently a little later. */
+  function stands({ status, url }: HopAnswer, { retries }: Prepared, counter: Counter): boolean {
+    if (status !== 429 || retries === 0) return counter.tries > retries;
+    // It does not count, however few retries the request has: a mount is worth three sends, and this was none.
+    counter.tries -= 1;
+    const now = clock.now();
+    counter.limitedSince ??= now;
+    const progress = Math.max(counter.limitedSince, limiter.lastGood(url.host) ?? counter.limitedSince);
+    return now - progress > LIMITED_PATIENCE;
   }
 
   /** @throws what the request failed with, unless another try is due */
@@ -171,10 +200,15 @@ export function createTransport(options: TransportOptions): Transport {
     const most = kind === 'again' ? retries : kind === 'once' ? Math.min(1, retries) : 0;
     if (tries <= most) return;
     // The place that failed may be one that the registry sent us to.
-    const { origin, host, protocol } = failure.url;
-    const reached = origin === endpoint.base().origin ? name : host;
-    const scene = { host: reached, via: failure.via, sends, plain: protocol === 'http:' };
-    throw exchangeFailed(failure.error, scene);
+    const { host, protocol } = failure.url;
+    const isOwn = [endpoint.base('http:').origin, endpoint.base('https:').origin].includes(failure.url.origin);
+    throw exchangeFailed(failure.error, {
+      host: isOwn ? name : host,
+      namedBy: failure.named ? endpoint.host : undefined,
+      via: failure.via,
+      sends,
+      plain: protocol === 'http:' && (endpoint.settings.plainHttp === true ? 'wanted' : 'tried'),
+    });
   }
 
   /**
@@ -182,7 +216,7 @@ export function createTransport(options: TransportOptions): Transport {
    *
    * @throws PublishError `RATE_LIMITED` when the registry wants more time than a run should take
    */
-  function delayAfter(answer: HopAnswer, { tries }: Counter): number | undefined {
+  function delayAfter(answer: HopAnswer, { aside }: Prepared, { tries }: Counter): number | undefined {
     const { status, headers, url } = answer;
     if (!isPassingStatus(status)) {
       if (status < 500) limiter.good(url.host);
@@ -193,8 +227,10 @@ export function createTransport(options: TransportOptions): Transport {
       answer.body.destroy();
       throw waitTooLong(endpoints.ofUrl(url).host, status, asked);
     }
-    const delay = asked ?? backoff(tries - 1, random);
-    if (status === 429) limiter.overrun(url.host, delay, answer.sentAt);
+    if (status !== 429) return asked ?? backoff(tries - 1, random);
+    // Which of many requests is refused is chance: the wait grows with the host's refusals, not with the request's.
+    const delay = asked ?? backoff(limiter.refusals(url.host), random);
+    if (!aside) limiter.overrun(url.host, delay, answer.sentAt);
     return delay;
   }
 
@@ -204,6 +240,7 @@ export function createTransport(options: TransportOptions): Transport {
     async send(request) {
       try {
         request.signal.throwIfAborted();
+        if (request.aside === true && limiter.isPaused(request.url.host)) throw leftAlone(request.url.host);
         return await sendPrepared(request, await prepare(request));
       } catch (error) {
         // Whatever feeds the body must not be left waiting for a reader that never comes.
@@ -212,7 +249,13 @@ export function createTransport(options: TransportOptions): Transport {
       }
     },
 
+    outlive(work) {
+      outliving.add(work);
+      work.then(() => outliving.delete(work));
+    },
+
     async close() {
+      await Promise.all(outliving);
       closing.abort(new Error('the transport was closed'));
       await pools.close();
       wire.close();
@@ -231,38 +274,20 @@ type Prepared = {
   readonly body: Uint8Array | Readable | undefined;
   readonly canResend: boolean;
   readonly retries: number;
+  readonly aside: boolean;
   readonly headersTimeout: number;
   readonly signal: AbortSignal;
 };
 
-/** `tries` are those that count against the retries; `sends` are all. */
-type Counter = { tries: number; sends: number; freeUsed: boolean };
-
-/** @throws whatever the stream of an empty body fails with */
-async function wireBody(body: HttpRequest['body']): Promise<Prepared['body']> {
-  if (body === undefined || body instanceof Uint8Array) return body;
-  if (body.length > 0) return body.stream;
-  // Nothing is left to be sent, but the stream may still have something to say against it.
-  for await (const chunk of body.stream) {
-    if ((chunk as Uint8Array).byteLength > 0) throw new Error('a body that was announced as empty is not');
-  }
-  return new Uint8Array(0);
-}
-
-function withoutAuthorization(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization'));
-}
+/** `tries` are those that count against the retries; `sends` are all. `limitedSince`: of the first 429, by the clock. */
+type Counter = { tries: number; sends: number; freeUsed: boolean; limitedSince: number | undefined };
 
 function reasonOf(result: HopResult): string {
   return result.kind === 'answer' ? `status ${result.status}` : failureCode(result.error);
 }
 
-function waitTooLong(host: string, status: number, milliseconds: number): PublishError {
-  const seconds = Math.ceil(milliseconds / 1000);
-  return new PublishError(
-    'RATE_LIMITED',
-    `${host} asks for a wait of ${seconds} s (status ${status}), longer than the ${LONGEST_WAIT / 1000} s that are waited`,
-    'Run the same command again after that time; logging in often raises the limit.',
-    { registry: host, status },
-  );
+function leftAlone(host: string): PublishError {
+  return new PublishError('RATE_LIMITED', `${host} wants to be left alone`, 'Run the same command again later.', {
+    registry: host,
+  });
 }

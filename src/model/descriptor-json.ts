@@ -2,11 +2,19 @@ import type { Descriptor, Platform } from './descriptor.ts';
 import { isDigest } from './digest.ts';
 import { orderedPlatform, type PartialPlatform } from './platform.ts';
 import { isPrintable, quoted } from './quoted.ts';
-import { foldedKeys, invalidDocument, isJsonObject, type JsonObject, refuseCaseVariants } from './strict-json.ts';
+import {
+  exactJson,
+  foldedKeys,
+  invalidDocument,
+  isJsonObject,
+  type JsonObject,
+  refuseCaseVariants,
+} from './strict-json.ts';
 
 const READ: readonly string[] = ['mediaType', 'digest', 'size', 'urls', 'annotations', 'platform', 'artifactType'];
 const DESCRIPTOR_KEYS = foldedKeys(READ);
-const PLATFORM_KEYS = foldedKeys(['architecture', 'os', 'os.version', 'os.features', 'variant']);
+const PLATFORM_READ: readonly string[] = ['architecture', 'os', 'os.version', 'os.features', 'variant'];
+const PLATFORM_KEYS = foldedKeys(PLATFORM_READ);
 
 /**
  * Reads a descriptor out of a manifest. `null`, empty lists and empty maps count as absent, as Go writes them for
@@ -25,7 +33,9 @@ export function readDescriptor(value: unknown, where: string): Descriptor {
   const urls = readTexts(value['urls'], `${where}.urls`);
   const annotations = readStringMap(value['annotations'], `${where}.annotations`);
   const platform = readPlatform(value['platform'], `${where}.platform`);
-  const extra = Object.entries(value).filter(([key]) => !READ.includes(key));
+  const extra = unread(value, READ);
+  const platformExtra =
+    platform !== undefined && isJsonObject(value['platform']) ? unread(value['platform'], PLATFORM_READ) : undefined;
   if (mediaType === undefined) throw invalidDocument(where, 'no mediaType');
   if (typeof digest !== 'string' || !isDigest(digest)) {
     throw invalidDocument(where, `not a sha256 or sha512 digest: ${shown(digest)}`);
@@ -41,8 +51,15 @@ export function readDescriptor(value: unknown, where: string): Descriptor {
     ...(annotations === undefined ? {} : { annotations }),
     ...(platform === undefined ? {} : { platform }),
     ...(artifactType === undefined ? {} : { artifactType }),
-    ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra) }),
+    ...(extra === undefined ? {} : { extra }),
+    ...(platformExtra === undefined ? {} : { platformExtra }),
   };
+}
+
+/** The fields that are not interpreted; undefined when there are none. */
+function unread(object: JsonObject, read: readonly string[]): JsonObject | undefined {
+  const fields = Object.entries(object).filter(([key]) => !read.includes(key));
+  return fields.length === 0 ? undefined : Object.fromEntries(fields);
 }
 
 /** The platform fields of an object that has them: a descriptor's `platform`, or an image config. */
@@ -67,7 +84,7 @@ export function readPlatformFields(object: JsonObject, where: string): PartialPl
 export function shown(value: unknown): string {
   if (typeof value === 'string') return quoted(value);
   if (typeof value === 'number') return String(value);
-  return value === undefined ? 'nothing' : quoted(JSON.stringify(value));
+  return value === undefined ? 'nothing' : quoted(exactJson(value));
 }
 
 /** A text that is not empty and that messages can show, such as a media type; `null` and '' are none. */

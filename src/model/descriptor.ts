@@ -53,6 +53,8 @@ export type Descriptor = {
   readonly artifactType?: string;
   /** Fields of the document that we do not interpret, kept as they were. */
   readonly extra?: Readonly<Record<string, unknown>>;
+  /** The same of its `platform`, for example the CPU `features` of Docker's lists. */
+  readonly platformExtra?: Readonly<Record<string, unknown>>;
 };
 
 const INDEX_TYPES: ReadonlySet<string> = new Set([MEDIA_TYPES.ociIndex, MEDIA_TYPES.dockerList]);

@@ -3,6 +3,7 @@ import { type Descriptor, ENTRIES_MAX, MANIFEST_SIZE_MAX, MEDIA_TYPES } from './
 import { type Digest, digestOf } from './digest.ts';
 import { isDockerType } from './manifest.ts';
 import { orderedPlatform } from './platform.ts';
+import { ExactNumber, exactJson } from './strict-json.ts';
 
 /** Children that a message names one by one. */
 const NAMED_MAX = 8;
@@ -28,7 +29,8 @@ const INDENTS: Readonly<Record<IndexLayout, string>> = { plain: '  ', docker: ' 
 
 /**
  * Writes an index: JSON in one of two layouts, no final newline. Keys in the order of buildx; the
- * fields of a flattened entry that we do not interpret come last, by name; what is empty is left out. The same input
+ * fields of a flattened entry or of its platform that we do not interpret come last, by name, their numbers as they were
+ * written; what is empty is left out. The same input
  * gives the same bytes on every machine, so that a re-run finds its own digest.
  *
  * @throws PublishError `INDEX_TOO_LARGE`
@@ -88,9 +90,14 @@ function entryFields(entry: Descriptor): Fields {
     ['size', entry.size],
     ['digest', entry.digest],
     ['annotations', sorted(entry.annotations)],
-    ['platform', entry.platform === undefined ? undefined : orderedPlatform(entry.platform)],
+    ['platform', platformFields(entry)],
     ...byKey(last),
   ];
+}
+
+function platformFields({ platform, platformExtra = {} }: Descriptor): ReadonlyMap<string, unknown> | undefined {
+  if (platform === undefined) return undefined;
+  return new Map([...Object.entries<unknown>(orderedPlatform(platform)), ...byKey(Object.entries(platformExtra))]);
 }
 
 function sorted(map: Readonly<Record<string, string>> | undefined): ReadonlyMap<string, string> | undefined {
@@ -104,7 +111,7 @@ function byKey<Value>(entries: readonly (readonly [string, Value])[]): readonly 
 
 /** `indent` is the newline and the spaces in front of the value's closing bracket. Undefined fields are left out. */
 function pretty(value: unknown, indent: string, step: string): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) return exactJson(value);
   const deeper = `${indent}${step}`;
   if (Array.isArray(value)) {
     const items = value.map((item) => pretty(item, deeper, step));

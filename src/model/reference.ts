@@ -1,6 +1,7 @@
 import { PublishError } from '../errors.ts';
 import { type Digest, isDigest } from './digest.ts';
 import { quoted } from './quoted.ts';
+import { parseUrl } from './url.ts';
 
 /**
  * An image reference after Docker's normalisation: `debian` is host `docker.io`, repository `library/debian`, tag
@@ -176,8 +177,9 @@ function splitHost(text: string, name: string): { readonly host: string; readonl
  * so a credential would be looked up for another name than the one that is connected to.
  */
 function survivesUrl(host: string): boolean {
-  if (!URL.canParse(`https://${host}/`)) return false;
-  return host.startsWith('[') || new URL(`https://${host}/`).hostname === host.replace(/:[0-9]+$/, '').toLowerCase();
+  const url = parseUrl(`https://${host}/`);
+  if (url === undefined) return false;
+  return host.startsWith('[') || url.hostname === host.replace(/:[0-9]+$/, '').toLowerCase();
 }
 
 /** `name` is the beginning of the text up to the end of the repository: what follows may have capitals. */

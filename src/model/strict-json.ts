@@ -4,9 +4,29 @@ import { quoted } from './quoted.ts';
 /** A JSON object as `JSON.parse` makes it: `__proto__` in the text is a key like any other. */
 export type JsonObject = { readonly [key: string]: unknown };
 
+/**
+ * A number that JavaScript would write in another way: `1e400`, `12345678901234567890`, `1.0`. Kept as its text, so that
+ * a field that nobody here interprets is written again as it was; see {@link exactJson}.
+ */
+export class ExactNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** For reports: the nearest that JavaScript has. */
+  toJSON(): number {
+    return Number(this.text);
+  }
+}
+
 /** Deepest nesting of objects and arrays. Manifests need 5; recursive readers elsewhere fail on deep ones. */
 const DEPTH_MAX = 64;
 
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
@@ -17,22 +37,33 @@ const CLOSE_ARRAY = 0x5d;
 
 /**
  * Reads a JSON object that every client reads the same way. `JSON.parse` alone lets bad UTF-8 and doubled keys pass,
- * so a registry written in Go could see another document than we do. Linear in the length, no recursion.
+ * so a registry written in Go could see another document than we do. Linear in the length. Numbers that would not
+ * survive are {@link ExactNumber}s; so `"size": 1.0` is no number to us, as it is none to Go's int64.
  *
  * @param name what the bytes are, for messages
  * @throws PublishError `MANIFEST_INVALID`
  */
 export function readJsonObject(bytes: Uint8Array, name: string): JsonObject {
   const text = decode(bytes, name);
-  scan(text, name);
-  const value = parse(text, name);
+  const isExact = scan(text, name);
+  const parsed = parse(text, name);
+  const value = isExact ? parsed : parseExact(text, name);
   if (!isJsonObject(value)) throw invalidDocument(name, 'not a JSON object');
   return value;
 }
 
 /** Whether a value out of {@link readJsonObject} is an object. */
 export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
+}
+
+/** What `JSON.stringify` writes, but numbers as they were read. */
+export function exactJson(value: unknown): string {
+  if (value instanceof ExactNumber) return value.text;
+  if (Array.isArray(value)) return `[${value.map(exactJson).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${exactJson(field)}`).join(',')}}`;
 }
 
 /**
@@ -88,11 +119,63 @@ function parse(text: string, name: string): unknown {
   }
 }
 
+/** The value of a text that `JSON.parse` and {@link scan} have passed, so that its depth has a limit. */
+function parseExact(text: string, name: string): unknown {
+  let at = 0;
+  const take = (end: number): string => {
+    const token = text.slice(at, end);
+    at = end;
+    return token;
+  };
+  /** Whether there is another item; steps over the comma in front of it, or over the closing bracket. */
+  const more = (close: string): boolean => {
+    at = skipSpace(text, at);
+    if (text[at] === ',') at = skipSpace(text, at + 1);
+    const ended = text[at] === close;
+    if (ended) at += 1;
+    return !ended;
+  };
+  const value = (): unknown => {
+    at = skipSpace(text, at);
+    switch (text[at]) {
+      case '{': {
+        const fields: [string, unknown][] = [];
+        for (at += 1; more('}'); ) {
+          const key = readKey(take(endOfString(text, at) + 1), name);
+          at = skipSpace(text, at) + 1;
+          fields.push([key, value()]);
+        }
+        return Object.fromEntries(fields);
+      }
+      case '[': {
+        const items: unknown[] = [];
+        for (at += 1; more(']'); ) items.push(value());
+        return items;
+      }
+      case '"':
+        return parse(take(endOfString(text, at) + 1), name);
+      default: {
+        const token = take(endOfToken(text, at));
+        return isCanonical(token) ? parse(token, name) : new ExactNumber(token);
+      }
+    }
+  };
+  return value();
+}
+
+/** Whether JavaScript writes the number as it stands; words are no numbers and pass. */
+function isCanonical(token: string): boolean {
+  return /^[a-z]/.test(token) || String(Number(token)) === token;
+}
+
 /**
  * Looks for too deep nesting and for doubled keys, ahead of `JSON.parse`, which does not tell of either. Text that is
  * not JSON may pass: the parser refuses it afterwards.
+ *
+ * @returns whether `JSON.parse` gives every number as it is written
  */
-function scan(text: string, name: string): void {
+function scan(text: string, name: string): boolean {
+  let isExact = true;
   // One set per level, emptied when an object opens there: documents may have a million small objects.
   const seen: Set<string>[] = [];
   let depth = 0;
@@ -113,8 +196,13 @@ function scan(text: string, name: string): void {
       if (code === OPEN_OBJECT) seen[depth] = emptied(seen[depth]);
     } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) {
       depth -= 1;
+    } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
+      const end = endOfToken(text, at);
+      isExact &&= isCanonical(text.slice(at, end));
+      at = end - 1;
     }
   }
+  return isExact;
 }
 
 function emptied(keys: Set<string> | undefined): Set<string> {
@@ -130,6 +218,13 @@ function endOfString(text: string, start: number): number {
     at += code === BACKSLASH ? 2 : 1;
   }
   return at;
+}
+
+/** Position behind a number or a word. */
+function endOfToken(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && !' \t\r\n,]}'.includes(text.charAt(at))) at += 1;
+  return Math.max(at, start + 1);
 }
 
 function skipSpace(text: string, start: number): number {

@@ -20,7 +20,7 @@ export function buildReport(plan: PublishPlan, execution: Execution, measured: M
   const images = composition.listed.map((listed): ImageOutcome => {
     const child = children.get(listed.entry.digest);
     const manifest = manifests.get(listed.entry.digest) ?? 'present';
-    const blobs = child === undefined ? [] : outcomesOf(child, outcomeOf);
+    const blobs = child === undefined ? [] : outcomesOf(child, sizes, outcomeOf);
     return { ...describe(listed), placed: [{ repository, manifest, blobs }] };
   });
   return {
@@ -65,9 +65,15 @@ function describeIndex({ index }: Composition): ListReport['index'] {
   return { mediaType: index.mediaType, digest: index.digest, size: index.bytes.byteLength, manifests };
 }
 
-function outcomesOf(child: PlannedChild, outcomeOf: (digest: Digest) => BlobOutcome): readonly BlobOutcome[] {
+function outcomesOf(
+  child: PlannedChild,
+  planned: ReadonlyMap<Digest, number>,
+  outcomeOf: (digest: Digest) => BlobOutcome,
+): readonly BlobOutcome[] {
   const skipped = child.skipped.map(
-    ({ digest, size }): BlobOutcome => ({ digest, size, how: 'skipped', bytesSent: 0, why: 'foreign layer' }),
+    ({ digest, size }): BlobOutcome =>
+      // Another image may name the same bytes as a layer of its own, and then they are there.
+      planned.has(digest) ? outcomeOf(digest) : { digest, size, how: 'skipped', bytesSent: 0, why: 'foreign layer' },
   );
   return [...child.blobs.map(outcomeOf), ...skipped];
 }

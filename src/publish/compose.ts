@@ -1,5 +1,5 @@
 import { PublishError } from '../errors.ts';
-import { type Descriptor, MEDIA_TYPES, type Platform } from '../model/descriptor.ts';
+import { type Descriptor, MANIFEST_SIZE_MAX, MEDIA_TYPES, type Platform } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
 import { type BuiltIndex, buildIndex, indexTypeFor } from '../model/image-index.ts';
 import { isDockerType } from '../model/manifest.ts';
@@ -74,7 +74,10 @@ export function compose(
       : sources.flatMap((source) => listChildren(source, request, configs));
   checkMatched(request.platforms, listed);
   if (request.expectPlatforms !== undefined) checkExpected(request.expectPlatforms, listed);
-  if (verbatim !== undefined) return { index: verbatimBytes(verbatim, bytes), listed, warnings: [] };
+  if (verbatim !== undefined) {
+    checkVerbatim(request, verbatim);
+    return { index: verbatimBytes(verbatim, bytes), listed, warnings: [] };
+  }
 
   if (listed.every(({ child }) => child.kind === 'attestation')) throw nothingListed();
   checkDuplicates(listed);
@@ -92,15 +95,48 @@ export function compose(
 /**
  * Finds what is wrong already before configs are read: platforms that only configs can tell are left out.
  *
+ * @returns whether the index can become too large by what the configs say; then they must be read before any write
  * @throws as {@link compose}
  */
-export function composeEarly(request: PublishRequest, { sources }: Resolution): void {
-  if (verbatimIndex(request, sources) !== undefined) return;
+export function composeEarly(request: PublishRequest, { sources }: Resolution): 'fits' | 'in doubt' {
+  const verbatim = verbatimIndex(request, sources);
+  if (verbatim !== undefined) {
+    checkVerbatim(request, verbatim);
+    return 'fits';
+  }
   const known = sources.flatMap(({ children }) => children.filter((child) => !needsConfig(child)));
   checkDuplicates(known.map((child) => ({ child, entry: child.descriptor })));
-  const all = sources.flatMap(({ children }) => children.map(({ descriptor }) => descriptor));
-  const mediaType = all.length === 0 ? undefined : indexTypeFor(all, request.type);
-  if (mediaType !== undefined) checkAnnotations(request.annotations, mediaType);
+  const children = sources.flatMap((source) => source.children);
+  if (children.length === 0) return 'fits';
+  const manifests = children.map(({ descriptor }) => descriptor);
+  const { annotations, layout } = request;
+  const mediaType = indexTypeFor(manifests, request.type);
+  checkAnnotations(annotations, mediaType);
+  const least = buildIndex({ mediaType, manifests, annotations, layout }).bytes.byteLength;
+  const more = children
+    .filter(needsConfig)
+    .reduce((sum, { manifest }) => sum + mostOfConfig(manifest.config, layout), 0);
+  return least + more > MANIFEST_SIZE_MAX ? 'in doubt' : 'fits';
+}
+
+/**
+ * The most bytes that the platform of a config can take in the index: an empty text in os.features takes 3 of the config
+ * and 14 of the index, where it stands indented on a line of its own; 19 in docker's layout.
+ */
+function mostOfConfig(config: Descriptor, layout: PublishRequest['layout']): number {
+  return KEYS_OF_PLATFORM + config.size * (layout === 'docker' ? 7 : 5);
+}
+
+/** `"platform": {"architecture": …}` with its keys, white space and no values, in either layout; about 180 bytes. */
+const KEYS_OF_PLATFORM = 256;
+
+/** A Docker list that names an OCI manifest is published as it is, unless Docker's type was asked for. */
+function checkVerbatim(request: PublishRequest, { children }: ResolvedSource): void {
+  if (request.type !== 'docker') return;
+  indexTypeFor(
+    children.map(({ descriptor }) => descriptor),
+    'docker',
+  );
 }
 
 /** buildx drops them without a word (docker/buildx#2148). */

@@ -10,6 +10,7 @@ import type { TargetOutcome } from './report.ts';
 import type { ManifestBytes, Resolution } from './resolved.ts';
 import { trackSessions } from './sessions.ts';
 import { stoppable } from './stop.ts';
+import type { TagGuard } from './tag-guard.ts';
 import type { TransferRun } from './transfer.ts';
 
 /** What a run has done, keyed by digest. */
@@ -30,6 +31,7 @@ export type ExecutionInput = {
   readonly composing: Promise<Composition>;
   /** False: `--no-verify`. */
   readonly verify: boolean;
+  readonly guard: TagGuard | undefined;
 };
 
 /**
@@ -42,7 +44,7 @@ export async function execute(
   ports: PublishPorts,
   outer: AbortSignal,
 ): Promise<Execution> {
-  const { resolution, bytes, configs, composing, verify } = input;
+  const { resolution, bytes, configs, composing, verify, guard } = input;
   const registry = ports.registry(plan.target.host);
   const { signal, stop } = stoppable(outer);
   const sessions = trackSessions(plan.target, ports, signal);
@@ -67,6 +69,7 @@ export async function execute(
       registry,
       composition,
       placement,
+      guard,
       ports,
       signal,
     });

@@ -18,7 +18,8 @@ export type Inspection = {
 export type InspectedChild = {
   readonly digest: Digest;
   readonly mediaType: string;
-  readonly kind: 'image' | 'attestation' | 'artifact' | 'index';
+  /** `missing`: the index lists it, and the registry does not have it. */
+  readonly kind: 'image' | 'attestation' | 'artifact' | 'index' | 'missing';
   readonly platform?: Platform;
   /** For attestations: the image they speak of. */
   readonly subject?: Digest;

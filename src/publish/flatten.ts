@@ -58,6 +58,8 @@ export async function expandSource(
   const read = oncePerKey((digest: Digest) => readChild(digest, source, name, bytes, ports, signal));
   const walk: Walk = { source, name, wanted, read, entries: 0 };
   const children = await expandIndex(root, 1, walk);
+  // With a platform named, what is lacking is told by that platform.
+  if (children.length === 0 && wanted.length === 0 && source.platform === undefined) throw listsNothing(name);
   const flat = root.manifests.every((entry) => !isIndexType(entry.mediaType));
   return { request: source, root, flat, children };
 }
@@ -183,6 +185,16 @@ export function attestationSubject(entry: Descriptor): Digest | undefined {
 
 function isImageEntry(entry: Descriptor): boolean {
   return !isAttestation(entry);
+}
+
+/** Nobody means to publish one architecture less, or an empty list. */
+function listsNothing(name: string): PublishError {
+  return new PublishError(
+    'MANIFEST_INVALID',
+    `${name} is an index that lists nothing`,
+    'Push its images first, or leave it out.',
+    { side: 'source' },
+  );
 }
 
 function tooMany(name: string): PublishError {

@@ -8,6 +8,7 @@ import {
 } from '../model/manifest.ts';
 import { completePlatform } from '../model/platform.ts';
 import { formatReference, type Reference, requestTarget, withDigest } from '../model/reference.ts';
+import type { ManifestAnswer } from '../registry/client.ts';
 import type { InspectedChild, Inspection } from './findings.ts';
 import { attestationSubject, kindOf } from './flatten.ts';
 import { allOrNone } from './once.ts';
@@ -16,7 +17,7 @@ import { stoppable } from './stop.ts';
 
 /**
  * Reads one reference; with `tree` also everything an index lists, one level down, and the platforms that only
- * configs tell.
+ * configs tell. What an index lists and the registry does not have is told as `missing`.
  *
  * @throws PublishError `MANIFEST_NOT_FOUND`, `MANIFEST_INVALID` and what the registry throws
  */
@@ -26,7 +27,7 @@ export async function inspect(
   ports: PublishPorts,
   signal: AbortSignal,
 ): Promise<Inspection> {
-  const { manifest, bytes } = await read(reference, ports, signal);
+  const { manifest, bytes } = opened(reference, await ask(reference, ports, signal));
   const found: Inspection = {
     reference: formatReference(reference),
     digest: manifest.digest,
@@ -41,23 +42,40 @@ export async function inspect(
     entries.map(async (entry) => {
       if (entry === undefined) return describe(reference, manifest, undefined, ports, reading.signal);
       const child = withDigest(reference, entry.digest);
-      return describe(child, (await read(child, ports, reading.signal)).manifest, entry, ports, reading.signal);
+      const answer = await ask(child, ports, reading.signal);
+      // The others are shown all the same: a broken index is what people look at a tree for.
+      if (answer.kind === 'absent') return missingChild(entry);
+      return describe(child, opened(child, answer).manifest, entry, ports, reading.signal);
     }),
     reading.stop,
   );
   return { ...found, children };
 }
 
-async function read(
+function ask(reference: Reference, ports: PublishPorts, signal: AbortSignal): Promise<ManifestAnswer> {
+  return ports.registry(reference.host).getManifest(reference.repository, requestTarget(reference), { signal });
+}
+
+function opened(
   reference: Reference,
-  ports: PublishPorts,
-  signal: AbortSignal,
-): Promise<{ readonly manifest: Manifest; readonly bytes: Uint8Array }> {
-  const registry = ports.registry(reference.host);
-  const answer = await registry.getManifest(reference.repository, requestTarget(reference), { signal });
+  answer: ManifestAnswer,
+): { readonly manifest: Manifest; readonly bytes: Uint8Array } {
   if (answer.kind !== 'found') throw answer.error.with({ side: 'source' });
   const { bytes, digest, contentType } = answer.manifest;
   return { manifest: parseManifest(bytes, digest, contentType, formatReference(reference)), bytes };
+}
+
+function missingChild(entry: Descriptor): InspectedChild {
+  const { digest, mediaType, platform } = entry;
+  const subject = attestationSubject(entry);
+  return {
+    digest,
+    mediaType,
+    kind: 'missing',
+    ...(platform === undefined ? {} : { platform }),
+    ...(subject === undefined ? {} : { subject }),
+    layers: [],
+  };
 }
 
 async function describe(

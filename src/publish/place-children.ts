@@ -1,5 +1,6 @@
 import { PublishError } from '../errors.ts';
 import type { Digest } from '../model/digest.ts';
+import type { PutAnswer } from '../registry/client.ts';
 import { allOrNone, oncePerKey } from './once.ts';
 import type { PlannedChild, PublishPlan } from './plan.ts';
 import { putUntilTaken, type Repair } from './put.ts';
@@ -83,7 +84,8 @@ export function createChildPlacement(
     const never = missing.filter((digest) => outcomes.get(digest)?.how !== 'copied');
     await allOrNone(never.map(replace), run.stop);
     if (late.length > 0) await ports.clock.sleep(1000 * 2 ** round, signal);
-    return missing.length > 0 ? 'repaired' : 'nothing missing';
+    const subjects = await repair(child.after, round);
+    return missing.length > 0 ? 'repaired' : subjects;
   }
 
   async function whichAreMissing(digests: readonly Digest[]): Promise<readonly Digest[]> {
@@ -92,14 +94,36 @@ export function createChildPlacement(
   }
 
   async function put(child: PlannedChild): Promise<void> {
-    const manifest = { bytes: mustGet(bytes, child.digest), digest: child.digest, mediaType: child.mediaType };
-    const answer = await putUntilTaken(
-      () => registry.putManifest(target.repository, child.digest, manifest, { signal }),
+    const answer = await putUntilTaken<never>(
+      () => putOnce(child),
       (round) => repairChild(child, round),
       ports.clock,
       signal,
     );
     if (answer.kind !== 'stored') throw refusedChild(child, answer.error);
+  }
+
+  /**
+   * A success that proves little is looked after, and so is a refusal to write again what is there already (Nexus with
+   * redeploy disabled, sonatype/nexus-public#967).
+   */
+  async function putOnce({ digest, mediaType }: PlannedChild): Promise<PutAnswer> {
+    const manifest = { bytes: mustGet(bytes, digest), digest, mediaType };
+    const answer = await registry.putManifest(target.repository, digest, manifest, { signal });
+    const doubt = answer.kind === 'stored' ? answer.doubt : undefined;
+    if (answer.kind !== 'immutable' && doubt === undefined) return answer;
+    const stored = await isStored(digest);
+    if (answer.kind === 'immutable') return stored === true ? { kind: 'stored' } : { ...answer, kind: 'refused' };
+    if (stored !== false || doubt === undefined) return { kind: 'stored' };
+    return { kind: 'incomplete', error: doubt.with({ message: `${doubt.message}; but it is not there` }) };
+  }
+
+  /** By HEAD, and where that tells nothing (Nexus 3.96 answers 500, nexus-public#1059) by reading it. */
+  async function isStored(digest: Digest): Promise<boolean | undefined> {
+    const presence = await registry.hasManifest(target.repository, digest, { signal });
+    if (presence.kind !== 'unknown') return presence.kind === 'present';
+    const answer = await registry.getManifest(target.repository, digest, { signal });
+    return answer.kind === 'unknown' ? undefined : answer.kind === 'found';
   }
 
   async function putChecked(child: PlannedChild): Promise<void> {
@@ -127,7 +151,12 @@ export function createChildPlacement(
     const seen = await Promise.all(
       digests.map((digest) => registry.hasManifest(target.repository, digest, { signal })),
     );
-    const missing = digests.filter((_, index) => seen[index]?.kind === 'absent');
+    // A virtual repository answers 403 for what it lacks (Artifactory, go-containerregistry#1691): what this run has not
+    // put itself is put then, which costs little and cannot do harm.
+    const missing = digests.filter((digest, index) => {
+      const kind = seen[index]?.kind;
+      return kind === 'absent' || (kind === 'unknown' && manifests.get(digest) !== 'pushed');
+    });
     let late = false;
     for (const digest of missing) {
       if ((await child(digest)) === 'pushed') late = true;

@@ -1,5 +1,4 @@
 import { PublishError } from '../errors.ts';
-import type { Descriptor } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
 import { isForeignLayer } from '../model/manifest.ts';
 import type { PublishRequest } from './request.ts';
@@ -119,8 +118,9 @@ function plannedChild(
   known: ReadonlySet<Digest>,
   foreignLayers: boolean,
 ): PlannedChild {
-  const all = [manifest.config, ...manifest.layers];
-  const isSkipped = (blob: Descriptor): boolean => !foreignLayers && isForeignLayer(blob);
+  // Only layers can be foreign: a config is needed by everyone, whatever `urls` it has.
+  const layers = manifest.layers.filter((layer) => foreignLayers || !isForeignLayer(layer));
+  const blobs = new Set([manifest.config, ...layers].map((blob) => blob.digest));
   return {
     digest: manifest.digest,
     mediaType: manifest.mediaType,
@@ -128,8 +128,8 @@ function plannedChild(
     name,
     kind,
     standing,
-    blobs: [...new Set(all.filter((blob) => !isSkipped(blob)).map((blob) => blob.digest))],
-    skipped: all.filter(isSkipped).map(({ digest, size }) => ({ digest, size })),
+    blobs: [...blobs],
+    skipped: manifest.layers.filter(({ digest }) => !blobs.has(digest)).map(({ digest, size }) => ({ digest, size })),
     after: subjects.filter((subject) => known.has(subject) && subject !== manifest.digest),
   };
 }

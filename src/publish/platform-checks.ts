@@ -1,6 +1,6 @@
 import { PublishError } from '../errors.ts';
 import type { Descriptor, Platform } from '../model/descriptor.ts';
-import { formatPlatform, platformKey } from '../model/platform.ts';
+import { formatPlatform, matchesPlatform, platformKey } from '../model/platform.ts';
 import type { ResolvedChild } from './resolved.ts';
 
 type Listed = { readonly child: ResolvedChild; readonly entry: Descriptor };
@@ -34,20 +34,22 @@ function duplicate(first: Listed, second: Listed, platform: Platform): PublishEr
 
 /**
  * The platforms of the images must be exactly the expected ones; attestations and artifacts without a platform do not
- * count.
+ * count. An expected `windows/amd64` stands for every os.version, however many images there are for it, but for those
+ * that are expected by their version.
  *
  * @throws PublishError `PLATFORM_NOT_FOUND` naming what is missing and what is too much
  */
 export function checkExpected(expected: readonly Platform[], listed: readonly Listed[]): void {
-  const actual = new Map<string, Platform>();
+  const met = new Set<Platform>();
+  const surplus: string[] = [];
   for (const { child, entry } of listed) {
-    if (child.kind !== 'attestation' && entry.platform !== undefined) {
-      actual.set(platformKey(entry.platform), entry.platform);
-    }
+    if (child.kind === 'attestation' || entry.platform === undefined) continue;
+    const meant = mostExact(expected, entry.platform);
+    if (meant !== undefined) met.add(meant);
+    else if (!surplus.includes(formatPlatform(entry.platform))) surplus.push(formatPlatform(entry.platform));
   }
-  const wanted = new Map(expected.map((platform) => [platformKey(platform), platform]));
-  const missing = [...wanted].filter(([key]) => !actual.has(key)).map(([, platform]) => formatPlatform(platform));
-  const surplus = [...actual].filter(([key]) => !wanted.has(key)).map(([, platform]) => formatPlatform(platform));
+  const keys = new Set([...met].map(platformKey));
+  const missing = [...new Set(expected.filter((one) => !keys.has(platformKey(one))).map(formatPlatform))];
   if (missing.length === 0 && surplus.length === 0) return;
   const parts = [
     ...(missing.length > 0 ? [`missing ${missing.join(', ')}`] : []),
@@ -59,4 +61,12 @@ export function checkExpected(expected: readonly Platform[], listed: readonly Li
     'Nothing was written. Push what is missing, or correct --expect-platforms.',
     { side: 'source' },
   );
+}
+
+/** The expected platform that says most about this one. */
+function mostExact(expected: readonly Platform[], actual: Platform): Platform | undefined {
+  const weight = (one: Platform): number =>
+    (one['os.version'] === undefined ? 0 : 1) + (one['os.features']?.length ?? 0);
+  const fitting = expected.filter((one) => matchesPlatform(one, actual));
+  return fitting.sort((one, other) => weight(other) - weight(one))[0];
 }

@@ -12,6 +12,7 @@ import type { PublishReport } from './report.ts';
 import type { PublishRequest } from './request.ts';
 import { resolve } from './resolve.ts';
 import type { ManifestBytes, Resolution, ResolvedChild } from './resolved.ts';
+import { checkFirst, checkTags, guardOf } from './tag-guard.ts';
 
 /**
  * Publishes one list: reads sources and tags, plans, places blobs and children, then the index, then the tags. A tag
@@ -57,18 +58,23 @@ async function run(
       warn(ports, `${name} is an image of its own (${tag.digest}) and no source: it is replaced by the list`);
     }
   }
-  if (!namesPlatforms(request)) composeEarly(request, resolution);
+  const guard = guardOf(request);
+  const tagsInDoubt = guard !== undefined && checkFirst(guard, resolution.tags) === 'in doubt';
+  const sizeInDoubt = !namesPlatforms(request) && composeEarly(request, resolution) === 'in doubt';
 
   const all = resolution.sources.flatMap((source) => source.children);
   const composeNow = (): Promise<Composition> => composeWith(request, resolution, bytes, configs, all, ports, signal);
-  // What the request says about platforms is checked before any write, for one round trip more.
-  const early = request.dryRun || namesPlatforms(request) ? await composeNow() : undefined;
+  // What the request says about platforms is checked before any write, for one round trip more, and so is what hangs on
+  // the digest or the size of the index when these decide whether there is anything to write.
+  const isEarly = request.dryRun || namesPlatforms(request) || tagsInDoubt || sizeInDoubt;
+  const early = isEarly ? await composeNow() : undefined;
+  if (guard !== undefined && early !== undefined) checkTags(guard, resolution.tags, early.index.digest);
   const plan = planPublish(request, resolution, early === undefined ? all : early.listed.map(({ child }) => child));
   announcePlan(plan, early, ports);
   if (request.dryRun && early !== undefined) return dryReport(early, resolution.tags, measure());
 
   const composing = early === undefined ? composeNow() : Promise.resolve(early);
-  const input = { resolution, bytes, configs, composing, verify: request.verify };
+  const input = { resolution, bytes, configs, composing, verify: request.verify, guard };
   return buildReport(plan, await execute(plan, input, ports, signal), measure());
 }
 

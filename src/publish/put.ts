@@ -14,12 +14,12 @@ export type Repair = 'repaired' | 'nothing missing';
  *
  * Never answers `incomplete`: that has become `refused`.
  */
-export async function putUntilTaken(
-  put: () => Promise<PutAnswer>,
+export async function putUntilTaken<Other extends { readonly kind: 'held' }>(
+  put: () => Promise<PutAnswer | Other>,
   repair: (round: number) => Promise<Repair>,
   clock: Clock,
   signal: AbortSignal,
-): Promise<Exclude<PutAnswer, { kind: 'incomplete' }>> {
+): Promise<Exclude<PutAnswer, { kind: 'incomplete' }> | Other> {
   let askedAgain = false;
   for (let round = 0; ; round += 1) {
     const answer = await put();

@@ -1,4 +1,5 @@
 import type { Descriptor, Platform } from '../model/descriptor.ts';
+import type { Digest } from '../model/digest.ts';
 import type { IndexLayout } from '../model/image-index.ts';
 import type { Reference } from '../model/reference.ts';
 
@@ -49,4 +50,12 @@ export type PublishRequest = {
   readonly dryRun: boolean;
   /** False: mounted blobs are not looked at, and children that the tag lists count as present. */
   readonly verify: boolean;
+  /**
+   * A target tag that exists with another digest is left alone, and the run ends. The spec has no way to move a tag only
+   * if it is still what it was, so this holds against everything that could be seen at the last read, just before the
+   * PUT: between the two a tag of somebody else can still be lost (docs/decisions/0006).
+   */
+  readonly noClobber?: boolean;
+  /** What every target tag must hold now, unless it holds the new index already; the same limits as `noClobber`. */
+  readonly expectDigest?: Digest;
 };

@@ -13,6 +13,8 @@ export interface OpenSessions {
    */
   open<T>(send: (options: VerbOptions) => Promise<T>, place?: Place): Promise<T>;
   opened(session: UploadSession): UploadSession;
+  /** The session goes on at another Location, which is the one to cancel. */
+  moved(from: UploadSession, to: UploadSession): void;
   /** Its upload was answered: stored, or cancelled by the registry room. */
   used(session: UploadSession): void;
   /** Cancels it without holding anybody up. */
@@ -52,6 +54,9 @@ export function trackSessions(target: Location, ports: PublishPorts, signal: Abo
     opened: (session) => {
       unused.add(session);
       return session;
+    },
+    moved: (from, to) => {
+      if (unused.delete(from)) unused.add(to);
     },
     used: (session) => {
       unused.delete(session);

@@ -50,6 +50,9 @@ export async function replaceBlob(blob: PlannedBlob, why: string, run: TransferR
 
 async function place(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
   const { target, registry, mounts, sessions } = run;
+  if (registry.mounting === 'never' && blob.mountFrom.length > 0) {
+    return lookAndCopy(blob, `mounts are off for ${target.host} by the configuration`, run);
+  }
   const from = mounts.choose(blob.mountFrom);
   if (from === undefined) return placeWithoutMount(blob, run);
   if (mounts.looksClosed(from)) {
@@ -72,11 +75,16 @@ async function place(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
 /** No mount to try: the source is elsewhere, or its repository is barred. */
 async function placeWithoutMount(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
   if (blob.mountFrom.length > 0) return askAndCopy(blob, 'the registry refused this source repository before', run);
+  return lookAndCopy(blob, 'source on another registry', run);
+}
+
+/** Asks whether the blob is there before a session is opened for it. */
+async function lookAndCopy(blob: PlannedBlob, why: string, run: TransferRun): Promise<CopyResult> {
   const { target, registry, signal } = run;
   const presence = await registry.hasBlob(target.repository, blob.digest, { signal });
   if (presence.kind === 'present') return { kind: 'present' };
   await run.gate;
-  return copyBlob(blob, { kind: 'post', look: false }, 'source on another registry', run);
+  return copyBlob(blob, { kind: 'post', look: false }, why, run);
 }
 
 /** Asks whether the blob is there while the session opens: the answer is mostly no, and then nothing was waited for. */

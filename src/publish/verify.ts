@@ -9,9 +9,6 @@ import { allOrNone, oncePerKey } from './once.ts';
 import type { PublishPorts } from './ports.ts';
 import { stoppable } from './stop.ts';
 
-/** How often a body that breaks off is read. */
-const READS = 3;
-
 type Problem = Verification['problems'][number];
 
 /**
@@ -56,19 +53,7 @@ export async function verify(
     return undefined;
   }
 
-  /** A body that breaks off is read again, as every other body is. */
   async function download(identity: BlobIdentity): Promise<string | undefined> {
-    for (let read = 1; ; read += 1) {
-      try {
-        return await downloadOnce(identity);
-      } catch (error) {
-        const broke = error instanceof PublishError && error.code === 'NETWORK_FAILED';
-        if (!broke || read === READS || both.aborted) throw error;
-      }
-    }
-  }
-
-  async function downloadOnce(identity: BlobIdentity): Promise<string | undefined> {
     const places = await ports.limiter.takeCopy({ target: registry.host, size: identity.size, signal: both });
     try {
       const stream = await registry.openBlob(repository, identity, { signal: both, place: places.target });
@@ -92,9 +77,8 @@ export async function verify(
       await allOrNone(manifest.manifests.map(entryBelow), stop);
       return;
     }
-    const named = [manifest.config, ...manifest.layers];
-    for (const layer of named) if (isForeignLayer(layer)) skipped.add(layer.digest);
-    const wanted = named.filter((layer) => !isForeignLayer(layer));
+    const wanted = [manifest.config, ...manifest.layers.filter((layer) => !isForeignLayer(layer))];
+    for (const layer of manifest.layers) if (isForeignLayer(layer)) skipped.add(layer.digest);
     for (const one of wanted) blobs.set(one.digest, one);
     await allOrNone(
       wanted.map((one) => blob(one.digest)),

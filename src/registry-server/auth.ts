@@ -76,7 +76,8 @@ export function login(state: RegistryState, basic: string): RegistryUser | undef
 /** What somebody may do in a repository; `undefined` is the anonymous public. */
 export function rights(state: RegistryState, user: RegistryUser | undefined, repository: string): ReadonlySet<Action> {
   if (user === undefined) return new Set(state.profile.auth.anonymousPull ? ['pull'] : []);
-  const entries = Object.entries(user.access ?? { '*': 'push' });
+  const all = Object.entries(user.access ?? { '*': 'push' });
+  const entries = state.profile.auth.perRepoUser ? all.slice(0, 1) : all;
   const level = entries.find(([pattern]) => fits(pattern, repository))?.[1] ?? 'none';
   if (level === 'push') return new Set(['pull', 'push', 'delete']);
   return new Set(level === 'pull' ? ['pull'] : []);
@@ -95,6 +96,8 @@ function needsOf(call: Call): Need[] {
 
 function holds(state: RegistryState, principal: Principal, need: Need): boolean {
   if (principal.kind === 'invalid') return false;
+  // Where tokens are spoken, the public too has to fetch one: every read without a token is a 401 with a challenge.
+  if (principal.kind === 'anonymous' && state.profile.auth.scheme === 'bearer') return false;
   const held =
     principal.kind === 'token'
       ? (principal.grants.get(need.repository) ?? new Set())
@@ -104,7 +107,8 @@ function holds(state: RegistryState, principal: Principal, need: Need): boolean 
 
 function lacking(call: Call, state: RegistryState, principal: Principal, needs: readonly Need[]): Reply {
   // Basic knows who it is and says no; a token only proves that it was not asked for enough.
-  if (principal.kind === 'user') return refuse(403, 'DENIED', 'requested access to the resource is denied');
+  if (principal.kind === 'user' && !state.profile.auth.perRepoUser)
+    return refuse(403, 'DENIED', 'requested access to the resource is denied');
   return challenge(call, state, needs, principal.kind === 'token' ? 'insufficient_scope' : undefined);
 }
 
@@ -143,7 +147,8 @@ type Why = 'invalid_token' | 'wrong_password' | 'insufficient_scope' | undefined
 
 function challenge(call: Call, state: RegistryState, needs: readonly Need[], why: Why): Answer {
   const { host } = new URL(call.origin);
-  if (state.profile.auth.scheme === 'basic') return unauthorized({ 'WWW-Authenticate': `Basic realm="${host}"` });
+  const realm = state.profile.auth.realm === 'url' ? `${call.origin}${call.path}` : host;
+  if (state.profile.auth.scheme === 'basic') return unauthorized({ 'WWW-Authenticate': `Basic realm="${realm}"` });
   const scope = needs.map(({ repository, actions }) => `repository:${repository}:${actions.join(',')}`).join(' ');
   const parts = [`realm="${call.origin}/token"`, `service="${host}"`];
   if (scope !== '') parts.push(`scope="${scope}"`);

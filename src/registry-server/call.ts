@@ -34,6 +34,8 @@ export type Call = {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
+  /** As it was sent, without the question mark. */
+  readonly rawQuery: string;
   /** Empty for what concerns no repository. */
   readonly repository: string;
   /** Tag, digest or session id, as written. */

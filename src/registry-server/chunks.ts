@@ -1,7 +1,7 @@
 import type { Call } from './call.ts';
-import { type Answer, type RegistryCode, refuse } from './reply.ts';
-import { type Session, sessionHeaders } from './sessions.ts';
-import type { RegistryState } from './state.ts';
+import { type Answer, refuse } from './reply.ts';
+import { rangeHelp, type Session } from './sessions.ts';
+import { type RegistryState, scaled } from './state.ts';
 import { argumentOf } from './switches.ts';
 
 /** Whether this registry takes a PATCH of this form at all. */
@@ -33,7 +33,8 @@ export function checkLength(call: Call, state: RegistryState): Answer | undefine
   if (call.body.length !== undefined) return undefined;
   const { noLength } = state.profile.upload;
   if (noLength === '400') return refuse(400, 'CONTENT_LENGTH_INVALID', 'content length is required');
-  if (noLength === '500') return refuse(500, 'INTERNAL_ERROR', 'content length is required');
+  if (noLength === '500' && call.operation === 'uploadPut')
+    return refuse(500, 'INTERNAL_ERROR', 'content length is required');
   return undefined;
 }
 
@@ -54,10 +55,10 @@ export async function checkRange(
   const size = session.sink.size;
   if (given === undefined) {
     if (closing && size > 0 && upload.finalPutBody === 'needsRange416') {
-      return outOfOrder(call, state, session, 'BLOB_UPLOAD_INVALID', 'the last chunk needs a Content-Range');
+      return outOfOrder(call, state, session, 'the last chunk needs a Content-Range');
     }
     if (size > 0 && upload.sameSessionRestart === '416') {
-      return outOfOrder(call, state, session, 'BLOB_UPLOAD_INVALID', `first byte of the part is 0 instead of ${size}`);
+      return outOfOrder(call, state, session, `first byte of the part is 0 instead of ${size}`);
     }
     return undefined;
   }
@@ -65,42 +66,43 @@ export async function checkRange(
   const range = /^(\d+)-(\d+)$/.exec(given);
   if (range === null) return refuse(400, 'BLOB_UPLOAD_INVALID', 'content range is not <start>-<end>', given);
   const [start, end] = [Number(range[1]), Number(range[2])];
-  if (start !== size)
-    return outOfOrder(call, state, session, 'BLOB_UPLOAD_INVALID', `the next byte is ${size}, not ${start}`);
+  if (start !== size) return outOfOrder(call, state, session, `the next byte is ${size}, not ${start}`);
   if (call.body.length !== undefined && call.body.length !== end - start + 1) {
     return refuse(400, 'SIZE_INVALID', 'content length and content range differ', given);
   }
   return undefined;
 }
 
-async function outOfOrder(
-  call: Call,
-  state: RegistryState,
-  session: Session,
-  code: RegistryCode,
-  message: string,
-): Promise<Answer> {
-  return refuse(416, code, message, undefined, await sessionHeaders(call, state, session));
+async function outOfOrder(call: Call, state: RegistryState, session: Session, message: string): Promise<Answer> {
+  return refuse(416, state.profile.upload.rangeError, message, undefined, await rangeHelp(call, state, session));
 }
 
 /**
  * Limits on the size of chunks. A chunk below the minimum can only be told from the last one when another follows,
- * so it is the follower that is refused, as in serverless-registry and ECR.
+ * so it is the follower that is refused, as in serverless-registry and ECR. The former takes a follower that is smaller
+ * still, and finds out when it commits.
  */
 export async function checkChunk(call: Call, state: RegistryState, session: Session): Promise<Answer | undefined> {
   const { chunk } = state.profile.upload;
-  const [min, max] = [chunk.min * state.scale, chunk.max * state.scale];
+  const [min, max] = [scaled(state, chunk.min), scaled(state, chunk.max)];
   const length = call.body.length;
   const last = session.chunks.at(-1);
   const before = session.chunks.at(-2);
   const ranged = call.headers['content-range'] !== undefined;
+  const smallerLast = chunk.equal && last !== undefined && length !== undefined && length < last;
   const problem =
     (ranged && max > 0 && length !== undefined && length > max && 'chunk too large') ||
-    (min > 0 && last !== undefined && last < min && 'the chunk before is below the minimum') ||
+    (min > 0 && last !== undefined && last < min && !smallerLast && 'the chunk before is below the minimum') ||
     (chunk.equal && last !== undefined && length !== undefined && length > last && 'larger than the chunk before') ||
     (chunk.equal && last !== undefined && before !== undefined && last < before && 'the last chunk came already') ||
     (!chunk.oneByte && ranged && length === 1 && 'a chunk of one byte');
   if (problem === false) return undefined;
   const code = chunk.equal ? 'RANGE_ERROR' : 'REQUESTED_RANGE_NOT_SATISFIABLE';
-  return refuse(chunk.maxStatus, code, problem, undefined, await sessionHeaders(call, state, session));
+  return refuse(chunk.maxStatus, code, problem, undefined, await rangeHelp(call, state, session));
+}
+
+/** Chunks of which one that is not the last is below the minimum: the storage behind serverless-registry refuses them. */
+export function joinsBadly(state: RegistryState, session: Session): boolean {
+  const { chunk } = state.profile.upload;
+  return chunk.equal && session.chunks.slice(0, -1).some((size) => size < scaled(state, chunk.min));
 }

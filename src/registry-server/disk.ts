@@ -13,6 +13,8 @@ type Listing = {
       string,
       {
         readonly blobs: readonly string[];
+        /** Of the blobs, those that are links, and the repository with the bytes; absent in older listings. */
+        readonly links?: Readonly<Record<string, string>>;
         readonly manifests: Readonly<Record<string, string>>;
         readonly tags: Readonly<Record<string, string>>;
       }
@@ -32,7 +34,8 @@ export async function loadDisk(directory: string, store: Store): Promise<void> {
     for (const digest of content.blobs.filter(isDigest)) {
       const file = blobPath(directory, digest);
       const kept = keepContent(store, digest, { kind: 'file', size: (await stat(file)).size, path: file });
-      repository.blobs.set(digest, { content: kept, at: 0, visibleAt: 0 });
+      const root = content.links?.[digest];
+      repository.blobs.set(digest, { content: kept, at: 0, visibleAt: 0, ...(root === undefined ? {} : { root }) });
     }
     for (const [digest, mediaType] of Object.entries(content.manifests)) {
       if (!isDigest(digest)) continue;
@@ -83,7 +86,11 @@ async function saveDisk(directory: string, store: Store): Promise<void> {
       name,
       {
         blobs: [...repository.blobs].filter(([, link]) => link.content.kind !== 'generated').map(([digest]) => digest),
-        manifests: Object.fromEntries([...repository.manifests].map(([digest, { mediaType }]) => [digest, mediaType])),
+        links: Object.fromEntries(
+          [...repository.blobs].flatMap(([digest, { root }]) => (root ? [[digest, root]] : [])),
+        ),
+        // By their own digests: a wrong name under which one was put lasts no longer than the process.
+        manifests: Object.fromEntries([...repository.manifests.values()].map((one) => [one.digest, one.mediaType])),
         tags: Object.fromEntries(repository.tags),
       },
     ]),

@@ -25,6 +25,18 @@ export type Document = {
   readonly faults: readonly string[];
 };
 
+/** What is read in a body that is no JSON, where a registry takes even that. */
+export const NO_DOCUMENT: Document = {
+  mediaType: undefined,
+  blobs: [],
+  children: [],
+  subject: undefined,
+  artifactType: undefined,
+  annotations: undefined,
+  configType: undefined,
+  faults: [],
+};
+
 type Fields = Readonly<Record<string, unknown>>;
 
 const FOREIGN = /nondistributable|\.foreign\./;

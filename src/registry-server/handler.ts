@@ -1,6 +1,6 @@
 import { authorize } from './auth.ts';
 import { deleteBlob, readBlob, readStorage } from './blobs.ts';
-import { type Call, isKnownPath, isRepositoryName } from './call.ts';
+import { type Call, isKnownPath, isRepositoryName, type Operation } from './call.ts';
 import { checkLimits } from './limits.ts';
 import { listReferrers, listTags } from './listings.ts';
 import { putManifest } from './manifest-put.ts';
@@ -15,11 +15,24 @@ import { deleteUpload, getUpload, patchUpload, postUpload, putUpload } from './u
 export async function handle(call: Call, state: RegistryState): Promise<Reply> {
   const limited = checkLimits(call, state);
   if (limited !== undefined) return limited;
-  if (call.repository !== '' && !isRepositoryName(call.repository)) {
+  const { badName } = state.profile.repo;
+  if (badName !== 'taken' && call.repository !== '' && !isRepositoryName(call.repository)) {
+    if (badName === '404') return plain(404, '404 page not found\n');
     return refuse(400, 'NAME_INVALID', 'invalid repository name', call.repository);
   }
   const permission = authorize(call, state);
-  return permission.kind === 'refused' ? permission.reply : route(call, state, permission.sourceBarred);
+  if (permission.kind === 'refused') return permission.reply;
+  return barredPush(call, state) ?? route(call, state, permission.sourceBarred);
+}
+
+const WRITES: readonly Operation[] = ['mount', 'uploadPost', 'uploadPatch', 'uploadPut', 'manifestPut'];
+
+function barredPush(call: Call, state: RegistryState): Reply | undefined {
+  const { push } = state.profile.repo;
+  if (push === 'taken' || !WRITES.includes(call.operation)) return undefined;
+  return push === '403'
+    ? refuse(403, 'DENIED', 'can not push artifact to a proxy project', call.repository)
+    : refuse(405, 'UNSUPPORTED', 'the operation is unsupported');
 }
 
 /** Answers one call at the second listener: only signed upload sessions and signed blobs are there, for anybody. */

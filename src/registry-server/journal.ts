@@ -21,6 +21,8 @@ export type JournalEntry = {
   readonly authorization: 'none' | 'basic' | 'bearer' | 'other';
   /** Undefined when no answer was sent. */
   readonly status: number | undefined;
+  /** Of the answer, as it was sent. */
+  readonly location: string | undefined;
   /** Bytes of body read from the client and sent to it. */
   readonly bytesIn: number;
   readonly bytesOut: number;
@@ -70,6 +72,7 @@ export function openEntry(
     endedAt: undefined,
     authorization: schemeOf(facts.headers['authorization']),
     status: undefined,
+    location: undefined,
     bytesIn: 0,
     bytesOut: 0,
     failure: undefined,

@@ -1,6 +1,6 @@
 import type { Call } from './call.ts';
 import { type Answer, answer, html, plain, type Reply, type ReplyHeaders, refuse } from './reply.ts';
-import type { RegistryState } from './state.ts';
+import { type RegistryState, scaled } from './state.ts';
 
 /** When requests of each class were let through, newest last; milliseconds. */
 export type LimitCounters = { readonly recent: Map<string, number[]>; pulls: number };
@@ -14,13 +14,27 @@ const WINDOW_SECONDS = 21_600;
 
 /** What stands in front of the registry: body limits of a proxy, then the registry's own rates. */
 export function checkLimits(call: Call, state: RegistryState): Reply | undefined {
-  return behindProxy(call, state) ?? csrf(call, state) ?? tooMany(call, state);
+  return toHttps(call, state) ?? behindProxy(call, state) ?? csrf(call, state) ?? tooMany(call, state);
+}
+
+/**
+ * A proxy that ends TLS and sends whoever comes in clear to https, before a registry that does not know of it and
+ * names http in its Locations.
+ */
+function toHttps(call: Call, state: RegistryState): Answer | undefined {
+  const { proxy } = state.profile;
+  if (proxy === 'none' || !proxy.redirect301 || !call.origin.startsWith('http:')) return undefined;
+  const fromSession = call.operation === 'uploadPatch' || call.operation === 'uploadPut';
+  if (!state.origin().startsWith('https:') && !fromSession) return undefined;
+  const query = call.rawQuery === '' ? '' : `?${call.rawQuery}`;
+  const there = `${call.origin.replace('http:', 'https:')}${call.path}${query}`;
+  return { ...html(301, 'Moved Permanently', { Location: there }), close: true };
 }
 
 /** @see facts: nginx judges `client_max_body_size` from Content-Length, before it reads */
 function behindProxy(call: Call, state: RegistryState): Reply | undefined {
   const { proxy } = state.profile;
-  if (proxy === 'none' || proxy.maxBody === 0 || (call.body.length ?? 0) <= proxy.maxBody * state.scale)
+  if (proxy === 'none' || proxy.maxBody === 0 || (call.body.length ?? 0) <= scaled(state, proxy.maxBody))
     return undefined;
   if (proxy.closeEarly) return { kind: 'cut', how: 'reset' };
   const large = proxy.html ? html(413, 'Request Entity Too Large') : answer(413);
@@ -61,6 +75,7 @@ export function limitHeaders(call: Call, state: RegistryState): ReplyHeaders {
   return {
     'RateLimit-Limit': `${pull.perWindow};w=${WINDOW_SECONDS}`,
     'RateLimit-Remaining': `${left};w=${WINDOW_SECONDS}`,
+    'Docker-RateLimit-Source': '127.0.0.1',
   };
 }
 

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createTlsServer, type Server as SecureServer } from 'node:https';
+import { type AddressInfo, createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { type Call, ClientGone, readTarget } from './call.ts';
 import { CutHere, drawFault, withFault } from './faults.ts';
 import { closeEntry, type JournalEntry, type OpenEntry, openEntry } from './journal.ts';
@@ -33,27 +34,59 @@ export async function listen(
     return known;
   };
   const scheme = options.tls === undefined ? 'http' : 'https';
-  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    void serve(state, kind, scheme, handler, request, response, number(request.socket));
-  };
-  const server: Server = options.tls === undefined ? createServer(onRequest) : createTlsServer(options.tls, onRequest);
-  server.keepAliveTimeout = KEEP_ALIVE;
-  server.requestTimeout = 0;
+  const onRequest =
+    (spoken: string) =>
+    (request: IncomingMessage, response: ServerResponse): void => {
+      void serve(state, kind, spoken, handler, request, response, number(request.socket));
+    };
+  const plain = createServer(onRequest('http'));
+  const secure = options.tls === undefined ? undefined : createTlsServer(options.tls, onRequest('https'));
+  for (const one of [plain, secure]) {
+    if (one === undefined) continue;
+    one.keepAliveTimeout = KEEP_ALIVE;
+    one.requestTimeout = 0;
+  }
+  const { proxy } = state.profile;
+  const both = secure !== undefined && proxy !== 'none' && proxy.redirect301;
+  const sockets = new Set<Socket>();
+  const server = both ? eitherServer(plain, secure, sockets) : (secure ?? plain);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(options.port, options.address, resolve);
   });
   const { address, port, family } = server.address() as AddressInfo;
   const host = family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`;
-  return { host, origin: `${scheme}://${host}`, close: () => closeServer(server) };
+  const close = async (): Promise<void> => {
+    const closed = new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+    plain.closeAllConnections();
+    secure?.closeAllConnections();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+  return { host, origin: `${scheme}://${host}`, close };
 }
 
-async function closeServer(server: Server): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
+/** First byte of a TLS handshake record. @see RFC 8446 section 5.1 */
+const HANDSHAKE = 22;
+
+/** One port that speaks HTTP and TLS, as two ports of a proxy would, so that a Location may keep the client's port. */
+function eitherServer(plain: Server, secure: SecureServer, open: Set<Socket>): NetServer {
+  return createNetServer((socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+    const left = (): void => void socket.destroy();
+    socket.once('error', left);
+    // Only looked at: a socket that has begun to flow would lose the handshake before TLS reads it.
+    socket.once('readable', () => {
+      const first: Buffer | null = socket.read(1);
+      if (first === null) return left();
+      socket.unshift(first);
+      socket.off('error', left);
+      (first[0] === HANDSHAKE ? secure : plain).emit('connection', socket);
+    });
   });
-  server.closeAllConnections();
-  await closed;
 }
 
 async function serve(
@@ -85,12 +118,13 @@ async function serve(
   // What the second listener names is the registry's own address, but for a session that goes on there.
   const origin = kind === 'storage' ? state.origin() : `${scheme}://${request.headers.host ?? ''}`;
   const body = { length: lengthOf(request), pieces: () => readBody(request, entry) };
-  const call: Call = { ...target, method, path, query, headers: request.headers, origin, body };
+  const call: Call = { ...target, method, path, query, rawQuery, headers: request.headers, origin, body };
   try {
     const wait = state.profile.answer.latencyMs;
     if (wait > 0) await pause(wait);
     const fault = drawFault(state.faults, call, rawQuery);
     const reply = await withFault(fault, call, handler);
+    if (state.profile.answer.afterBody && reply.kind === 'answer') await drain(call.body.pieces());
     const headFirst = fault?.kind === 'stall' || fault?.kind === 'truncate';
     await send(state, call, entry, reply, request, response, headFirst);
   } catch (error) {
@@ -104,6 +138,10 @@ function lengthOf(request: IncomingMessage): number | undefined {
   const given = request.headers['content-length'];
   if (given !== undefined) return Number(given);
   return request.headers['transfer-encoding'] === undefined ? 0 : undefined;
+}
+
+async function drain(pieces: AsyncIterable<Buffer>): Promise<void> {
+  for await (const piece of pieces) void piece;
 }
 
 async function* readBody(request: IncomingMessage, entry: OpenEntry): AsyncGenerator<Buffer> {
@@ -128,13 +166,15 @@ async function send(
 ): Promise<void> {
   if (reply.kind === 'cut') {
     closeEntry(state.journal, entry, state.now());
-    if (reply.how === 'reset') request.socket.resetAndDestroy();
+    if (reply.how === 'reset') reset(request.socket);
     else request.socket.destroy();
     return;
   }
   entry.status = reply.status;
   if (reply.close === true) response.shouldKeepAlive = false;
-  response.writeHead(reply.status, headersOf(state, call, reply) as Record<string, string | string[]>);
+  const headers = headersOf(state, call, reply);
+  if (typeof headers['Location'] === 'string') entry.location = headers['Location'];
+  response.writeHead(reply.status, headers as Record<string, string | string[]>);
   const length = reply.body?.length ?? 0;
   if (call.method === 'HEAD' || length === 0) {
     closeEntry(state.journal, entry, state.now());
@@ -148,6 +188,12 @@ async function send(
     if (response.destroyed) throw new ClientGone('the client left before the end of the answer');
   }
   response.end();
+}
+
+/** Node resets no connection that speaks TLS; there it ends without the farewell that TLS wants, which is as rude. */
+function reset(socket: Socket): void {
+  if (socket instanceof TLSSocket) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 /** Resolves when more can be written, or when nobody reads any more. */
@@ -194,7 +240,7 @@ function fail(error: unknown, entry: OpenEntry, request: IncomingMessage, respon
   if (error instanceof CutHere) {
     // What was written before the cut must have left, or the client would see less of it than the rule says.
     if (response.headersSent) request.socket.destroySoon();
-    else request.socket.resetAndDestroy();
+    else reset(request.socket);
     return;
   }
   entry.failure = error instanceof Error ? error.message : String(error);

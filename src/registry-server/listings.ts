@@ -1,14 +1,14 @@
 import { MEDIA_TYPES } from '../model/descriptor.ts';
-import { asDigest, type Call } from './call.ts';
+import { asDigest, type Call, isTag } from './call.ts';
 import { isIndexType } from './document.ts';
-import { json, type Reply, refuse } from './reply.ts';
+import { json, plain, type Reply, refuse } from './reply.ts';
 import type { RegistryState } from './state.ts';
 import type { StoredManifest } from './store.ts';
 
 /** @see distribution-spec v1.1.1 spec.md, section "Listing Tags" */
 export function listTags(call: Call, state: RegistryState): Reply {
   const repository = state.store.repositories.get(call.repository);
-  if (repository === undefined)
+  if (repository === undefined && state.profile.repo.tags === '404')
     return refuse(404, 'NAME_UNKNOWN', 'repository name not known to registry', call.repository);
   const asked = call.query.get('n');
   if (asked !== null && !/^\d+$/.test(asked)) {
@@ -16,7 +16,10 @@ export function listTags(call: Call, state: RegistryState): Reply {
   }
   const last = call.query.get('last');
   // Default order of JavaScript strings is the ASCII order of the spec: tags are ASCII.
-  const after = [...repository.tags.keys()].sort().filter((tag) => last === null || tag > last);
+  const after = [...(repository?.tags.keys() ?? [])]
+    .filter(isTag)
+    .sort()
+    .filter((tag) => last === null || tag > last);
   const tags = asked === null ? after : after.slice(0, Number(asked));
   const end = tags.at(-1);
   const more = end !== undefined && tags.length < after.length;
@@ -26,7 +29,7 @@ export function listTags(call: Call, state: RegistryState): Reply {
 
 /** @see distribution-spec v1.1.1 spec.md, section "Listing Referrers" */
 export function listReferrers(call: Call, state: RegistryState): Reply {
-  if (state.profile.manifest.referrers === '404') return refuse(404, 'UNSUPPORTED', 'no referrers API');
+  if (state.profile.manifest.referrers === '404') return plain(404, '404 page not found\n');
   const subject = asDigest(call.reference);
   if (subject === undefined) return refuse(400, 'DIGEST_INVALID', 'digest is not valid', call.reference);
   const wanted = call.query.get('artifactType');

@@ -1,8 +1,9 @@
-import { MEDIA_TYPES } from '../model/descriptor.ts';
 import { algorithmOf, type Digest, digestOf, isDigest } from '../model/digest.ts';
 import { type Call, isTag } from './call.ts';
-import { type Document, type Entry, isDockerType, isIndexType, readDocument } from './document.ts';
-import { type Answer, answer, type Problem, type RegistryCode, type Reply, refuse, refuseAll } from './reply.ts';
+import { type Document, type Entry, NO_DOCUMENT, readDocument } from './document.ts';
+import { checkShape, checkType, misshapen, typeOf } from './manifest-shape.ts';
+import { type Answer, answer, type Problem, plain, type RegistryCode, type Reply, refuse, refuseAll } from './reply.ts';
+import { storedLocation } from './sessions.ts';
 import { appearsAt, type RegistryState, visibleBlob, visibleManifest } from './state.ts';
 import { createRepository, moveTag, type Repository, storeManifest } from './store.ts';
 
@@ -11,7 +12,9 @@ const MIB = 1024 * 1024;
 /** @see distribution-spec v1.1.1 spec.md, section "Pushing Manifests" */
 export async function putManifest(call: Call, state: RegistryState): Promise<Reply> {
   const { reference } = call;
-  if (!isDigest(reference) && !isTag(reference)) {
+  const { manifest } = state.profile;
+  if (manifest.badTag !== 'taken' && !isDigest(reference) && !isTag(reference)) {
+    if (manifest.badTag === '404') return plain(404, '404 page not found\n');
     return reference.includes(':')
       ? refuse(400, 'DIGEST_INVALID', 'digest is not valid', reference)
       : refuse(400, 'TAG_INVALID', 'not a tag', reference);
@@ -21,25 +24,27 @@ export async function putManifest(call: Call, state: RegistryState): Promise<Rep
   }
   const bytes = await readWhole(call, state);
   if (!Buffer.isBuffer(bytes)) return bytes;
-  const document = readDocument(bytes);
-  if (document === undefined) return invalid('not a JSON object in UTF-8');
+  const document = readDocument(bytes) ?? (manifest.bodyCheck ? undefined : NO_DOCUMENT);
+  if (document === undefined) return misshapen(state, 'not a JSON object in UTF-8');
   const mediaType = typeOf(call, document);
   const digest = isDigest(reference) ? digestOf(bytes, algorithmOf(reference)) : digestOf(bytes);
-  if (isDigest(reference) && digest !== reference) {
+  if (manifest.digestCheck && isDigest(reference) && digest !== reference) {
     return refuse(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content', digest);
   }
   const refusal =
-    checkType(state, document, mediaType) ??
+    checkType(call, state, document, mediaType) ??
     checkShape(state, document, mediaType) ??
     checkPresence(call, state, document);
   if (refusal !== undefined) return refusal;
-  const tags = isDigest(reference) ? (state.profile.manifest.tagParam ? call.query.getAll('tag') : []) : [reference];
+  const tags = isDigest(reference) ? (manifest.tagParam ? call.query.getAll('tag') : []) : [reference];
   const badTag = tags.find((tag) => !isTag(tag));
-  if (badTag !== undefined) return refuse(400, 'TAG_INVALID', 'not a tag', badTag);
+  if (manifest.badTag !== 'taken' && badTag !== undefined) return refuse(400, 'TAG_INVALID', 'not a tag', badTag);
   const repository = createRepository(state.store, call.repository);
   const frozen = tags.map((tag) => checkImmutable(state, repository, tag, digest)).find((found) => found !== undefined);
   if (frozen !== undefined) return frozen;
-  storeManifest(repository, { digest, bytes, mediaType, visibleAt: arrival(state, repository, digest) });
+  const kept = storeManifest(repository, { digest, bytes, mediaType, visibleAt: arrival(state, repository, digest) });
+  // Where the digest is not looked at it is one more name.
+  if (isDigest(reference) && reference !== digest) repository.manifests.set(reference, kept);
   for (const tag of tags) moveTag(state.store, repository, tag, digest);
   return stored(call, state, document, digest, isDigest(reference) ? tags : []);
 }
@@ -52,7 +57,7 @@ function stored(call: Call, state: RegistryState, document: Document, digest: Di
   const { digestHeader, referrers } = state.profile.manifest;
   const path = `/v2/${call.repository}/manifests/${digest}`;
   return answer(201, {
-    Location: state.profile.upload.location.startsWith('relative') ? path : `${call.origin}${path}`,
+    ...storedLocation(call, state, path),
     ...(digestHeader ? { 'Docker-Content-Digest': digest } : {}),
     ...(document.subject !== undefined && referrers === 'api' ? { 'OCI-Subject': document.subject } : {}),
     ...(tags.length > 0 ? { 'OCI-Tag': tags } : {}),
@@ -61,62 +66,21 @@ function stored(call: Call, state: RegistryState, document: Document, digest: Di
 
 async function readWhole(call: Call, state: RegistryState): Promise<Buffer | Answer> {
   const [size = '', status = ''] = state.profile.manifest.max.split('/');
-  const limit = Number.parseInt(size, 10) * MIB;
+  const limit = size === 'none' ? Number.POSITIVE_INFINITY : Number.parseInt(size, 10) * MIB;
   const tooLarge = (): Answer => refuse(Number(status), 'MANIFEST_INVALID', `manifest is larger than ${size}`);
-  if ((call.body.length ?? 0) > limit) return tooLarge();
   const pieces: Buffer[] = [];
   let length = 0;
+  // Read to its end in any case: a refusal that comes earlier is lost to a client that still writes.
   for await (const piece of call.body.pieces()) {
     length += piece.length;
-    if (length > limit) return tooLarge();
-    pieces.push(piece);
+    if (length <= limit) pieces.push(piece);
   }
-  return Buffer.concat(pieces);
-}
-
-function typeOf(call: Call, document: Document): string {
-  const header = call.headers['content-type']?.split(';', 1)[0]?.trim();
-  return header === undefined || header === '' ? (document.mediaType ?? '') : header;
-}
-
-function checkType(state: RegistryState, document: Document, mediaType: string): Answer | undefined {
-  if (mediaType === '') return invalid('no media type: neither Content-Type nor mediaType');
-  if (document.mediaType !== undefined && document.mediaType !== mediaType) {
-    return invalid(`mediaType ${document.mediaType} differs from Content-Type ${mediaType}`);
-  }
-  if (document.mediaType === undefined && state.profile.manifest.needMediaType) return invalid('mediaType is required');
-  if (state.profile.manifest.types === 'ociOnly415' && isDockerType(mediaType)) {
-    return refuse(415, 'MANIFEST_INVALID', 'unsupported manifest media type', mediaType);
-  }
-  return undefined;
-}
-
-function checkShape(state: RegistryState, document: Document, mediaType: string): Answer | undefined {
-  const { manifest } = state.profile;
-  if (document.faults.length > 0) return invalid(document.faults.join('; '));
-  const { children } = document;
-  if (!manifest.nested && children.some((child) => isIndexType(child.mediaType)))
-    return invalid('an index inside an index');
-  const other = (child: Entry): boolean =>
-    mediaType === MEDIA_TYPES.ociIndex ? isDockerType(child.mediaType) : !isDockerType(child.mediaType);
-  if (manifest.mixed === '400' && isIndexType(mediaType) && children.some(other)) {
-    return invalid(`${mediaType} holds ${children.find(other)?.mediaType}`);
-  }
-  const strict =
-    manifest.needPlatform === 'all' ||
-    (manifest.needPlatform === 'dockerLists' && mediaType === MEDIA_TYPES.dockerList);
-  const bare = children.find(
-    ({ platform }) => typeof platform?.os !== 'string' || typeof platform.architecture !== 'string',
-  );
-  if (strict && bare !== undefined) return invalid(`an entry without platform: ${bare.digest}`);
-  const foreign = document.blobs.find((blob) => blob.foreign);
-  if (!manifest.urls && foreign !== undefined) return invalid(`a layer with urls: ${foreign.digest}`);
-  return undefined;
+  return length > limit ? tooLarge() : Buffer.concat(pieces);
 }
 
 /** @see distribution-spec v1.1.1 spec.md, section "Push": a registry MAY reject what names absent content, subject aside */
 function checkPresence(call: Call, state: RegistryState, document: Document): Answer | undefined {
-  const { children, childError, sizeCheck, subjectMustExist } = state.profile.manifest;
+  const { children, blobs, childError, oneProblem, sizeCheck, subjectMustExist, urls } = state.profile.manifest;
   const repository = state.store.repositories.get(call.repository);
   const problems: Problem[] = [];
   const [status = '', code = ''] = childError.split(' ');
@@ -125,9 +89,9 @@ function checkPresence(call: Call, state: RegistryState, document: Document): An
       code === 'MANIFEST_INVALID' ? `unknown ${kind} ${digest}` : `${kind} unknown to registry: ${digest}`;
     problems.push({ code: code as RegistryCode, message, detail: digest });
   };
-  for (const blob of children === 'none' ? [] : document.blobs) {
+  for (const blob of children === 'none' || !blobs ? [] : document.blobs) {
     const link = visibleBlob(state, call.repository, blob.digest);
-    if (link === undefined && !blob.foreign) missing('blob', blob.digest);
+    if (link === undefined && (!blob.foreign || urls === 'checked')) missing('blob', blob.digest);
     else if (sizeCheck && link !== undefined && blob.size !== link.content.size) {
       return refuse(400, 'SIZE_INVALID', 'provided length did not match content length', blob.digest);
     }
@@ -141,7 +105,7 @@ function checkPresence(call: Call, state: RegistryState, document: Document): An
   if (subjectMustExist && subject !== undefined && visibleManifest(state, repository, subject) === undefined) {
     missing('manifest', subject);
   }
-  return problems.length === 0 ? undefined : refuseAll(Number(status), problems);
+  return problems.length === 0 ? undefined : refuseAll(Number(status), problems.slice(0, oneProblem ? 1 : undefined));
 }
 
 function isChecked(rule: 'all' | 'none' | { readonly platforms: readonly string[] }, child: Entry): boolean {
@@ -173,8 +137,4 @@ function checkImmutable(state: RegistryState, repository: Repository, tag: strin
         ? undefined
         : refuse(400, 'BLOB_UPLOAD_INVALID', 'repository does not allow updating assets');
   }
-}
-
-function invalid(message: string): Answer {
-  return refuse(400, 'MANIFEST_INVALID', message);
 }

@@ -12,6 +12,10 @@ export function readManifest(call: Call, state: RegistryState): Reply {
   if (manifest === undefined) return notThere(call, state, repository);
   const { accept } = state.profile.manifest;
   const types = acceptedTypes(call);
+  const bare = isBareList(call, types, manifest) && state.profile.manifest.bareList === '400';
+  if (bare && amd64Child(state, repository, manifest) !== undefined) {
+    return refuse(400, 'MANIFEST_INVALID', 'schema 2 manifest not supported by client', call.reference);
+  }
   if (accept === 'lenient' || accepts(types, manifest.mediaType, accept === 'explicit404'))
     return found(state, manifest);
   if (accept === 'swapAmd64' && manifest.mediaType === MEDIA_TYPES.dockerList && !isDigest(call.reference)) {
@@ -34,9 +38,15 @@ function notThere(call: Call, state: RegistryState, repository: Repository | und
   const { headMissing } = state.profile.manifest;
   if (call.method === 'HEAD' && headMissing === '403') return refuse(403, 'DENIED', 'requested access is denied');
   if (call.method === 'HEAD' && headMissing === '500') return refuse(500, 'UNKNOWN', 'unknown error');
-  if (repository === undefined)
+  if (repository === undefined && state.profile.repo.manifestCode === 'NAME_UNKNOWN')
     return refuse(404, 'NAME_UNKNOWN', 'repository name not known to registry', call.repository);
   return refuse(404, 'MANIFEST_UNKNOWN', 'manifest unknown to registry', call.reference);
+}
+
+/** distribution converts a list for old clients, which then have to read the image at least. */
+function isBareList(call: Call, types: readonly string[], { mediaType }: StoredManifest): boolean {
+  if (mediaType !== MEDIA_TYPES.dockerList || isDigest(call.reference)) return false;
+  return !types.includes(MEDIA_TYPES.dockerList) && !types.includes(MEDIA_TYPES.dockerManifest);
 }
 
 /**
@@ -75,12 +85,21 @@ export function deleteManifest(call: Call, state: RegistryState): Reply {
   if (repository === undefined)
     return refuse(404, 'NAME_UNKNOWN', 'repository name not known to registry', call.repository);
   if (isDigest(call.reference)) {
-    if (state.profile.delete.manifest === '405') return refuse(405, 'UNSUPPORTED', 'deletion is disabled');
+    const rule = state.profile.delete.manifest;
+    if (rule === '405') return refuse(405, 'UNSUPPORTED', 'deletion is disabled');
+    if (rule === 'indexed405' && isIndexed(repository, call.reference)) {
+      return refuse(405, 'DENIED', 'the manifest is named by an index', call.reference);
+    }
     return dropManifest(state.store, repository, call.reference) ? answer(202) : unknown(call);
   }
   const status = state.profile.delete.tag;
   if (status !== '202') return refuse(Number(status), 'UNSUPPORTED', 'tags cannot be deleted');
   return isTag(call.reference) && dropTag(state.store, repository, call.reference) ? answer(202) : unknown(call);
+}
+
+function isIndexed(repository: Repository, digest: string): boolean {
+  const all = [...repository.manifests.values()];
+  return all.some(({ document }) => document?.children.some((child) => child.digest === digest));
 }
 
 function unknown(call: Call): Answer {

@@ -1,10 +1,9 @@
 import type { Digest } from '../model/digest.ts';
-import { digestOf } from '../model/digest.ts';
 import { asDigest, type Call } from './call.ts';
 import { answer, type RegistryCode, type Reply, refuse } from './reply.ts';
 import { blobLocation } from './sessions.ts';
 import { type RegistryState, visibleBlob } from './state.ts';
-import { type BlobLink, createRepository, isReferenced } from './store.ts';
+import { type BlobLink, contentOf, createRepository, isReferenced } from './store.ts';
 import { argumentOf, type MountMode } from './switches.ts';
 
 /** `undefined`: the mount is not granted and an ordinary session opens, which the spec answers with 202. */
@@ -25,9 +24,17 @@ export function answerMount(call: Call, state: RegistryState, sourceBarred: bool
   if (wanted === null) {
     return mount.fromWithoutMount === '405' ? refuse(405, 'UNSUPPORTED', 'from without mount') : undefined;
   }
-  if (digest === undefined) return refuse(400, 'DIGEST_INVALID', 'mount is not a digest', wanted);
+  if (call.query.getAll('mount').length > 1 && mount.twice !== 'first') {
+    return mount.twice === '400' ? refuse(400, 'UNSUPPORTED', 'more than one mount') : undefined;
+  }
+  if (digest === undefined) {
+    return mount.malformed === '202' ? undefined : refuse(400, 'DIGEST_INVALID', 'mount is not a digest', wanted);
+  }
   if (mode.startsWith('off')) return refuseMount(argumentOf(mode), digest);
   if (from === null && mode !== 'anywhere') return withoutFrom(call, state, digest);
+  if (mount.fromNeedsSlash && from !== null && !from.includes('/')) {
+    return refuse(400, 'NAME_INVALID', 'the source repository names no project', from);
+  }
   if (sourceBarred) return undefined;
   if (from !== null && mode !== 'anywhere' && !state.store.repositories.has(from)) return noSourceRepo(state, digest);
   return granted(call, state, digest, from ?? '', mode);
@@ -41,10 +48,12 @@ function granted(call: Call, state: RegistryState, digest: Digest, from: string,
   if (link === undefined || source === undefined) return undefined;
   if (mode === 'referenced' && !isReferenced(source, digest)) return undefined;
   if (mode === 'symlink') {
-    // serverless-registry stores a text that names the source, and answers HEAD with that text's size and digest.
-    if (from === call.repository) return undefined;
-    const text = Buffer.from(`${from}/blobs/${digest}`);
-    return linkFrom(call, state, digest, { ...link, claim: { size: text.length, digest: digestOf(text) } });
+    // serverless-registry stores a text that names the repository with the bytes, over whatever the target had.
+    const root = link.root ?? from;
+    if (root === call.repository || contentOf(state.store, link, digest) === undefined) return undefined;
+    const target = createRepository(state.store, call.repository);
+    target.blobs.set(digest, { content: link.content, root, at: state.now(), visibleAt: 0 });
+    return mounted(call, state, digest);
   }
   return linkFrom(call, state, digest, link);
 }
@@ -104,7 +113,7 @@ function linkFrom(call: Call, state: RegistryState, digest: Digest, link: BlobLi
 
 function mounted(call: Call, state: RegistryState, digest: Digest): Reply {
   return answer(201, {
-    Location: blobLocation(call, state, call.repository, digest),
+    ...blobLocation(call, state, call.repository, digest),
     ...(state.profile.mount.digestHeader ? { 'Docker-Content-Digest': digest } : {}),
   });
 }

@@ -1,12 +1,13 @@
+import { FRONTS } from './profiles-fronts.ts';
 import { HOSTED } from './profiles-hosted.ts';
 import { SELF_HOSTED } from './profiles-self-hosted.ts';
 import { applyChanges, type Profile, type ProfileChanges } from './switches.ts';
 
 /**
  * How well an imitation is founded. `run`: the registry was asked by hand; `source`: its code was read; `document`:
- * the vendor says so; `report`: users' reports with captured requests.
+ * the vendor says so; `report`: users' reports with captured requests; `guess`: nobody has told how it is.
  */
-export type ProfileMark = 'run' | 'source' | 'document' | 'report';
+export type ProfileMark = 'run' | 'source' | 'document' | 'report' | 'guess';
 
 /** One registry's habits, as far as they differ from the spec's; `over` names the profile that it starts from. */
 export type NamedProfile = {
@@ -30,8 +31,25 @@ export const PROFILES: readonly NamedProfile[] = [
     mark: 'source',
     changes: {},
   },
+  {
+    name: 'spec-strict',
+    title: 'the spec with every choice made against the client: chunks from 5 MiB, one type, warnings',
+    date: '2026-07-16',
+    sources: ['opencontainers/distribution-spec main of 2026-07-16, spec.md'],
+    mark: 'source',
+    changes: {
+      upload: {
+        chunk: { min: 5 * 1024 * 1024 },
+        chunkHeaders: 'min',
+        contentType: 'octetOnly415',
+        sameSessionRestart: '416',
+      },
+      warning: 'this registry is strict',
+    },
+  },
   ...HOSTED,
   ...SELF_HOSTED,
+  ...FRONTS,
 ];
 
 /** The switches of a named profile. @throws RangeError when there is none of that name */

@@ -10,6 +10,7 @@ import { type Listener, listen, type TlsFiles } from './listener.ts';
 import { findProfile } from './profiles.ts';
 import type { RegistryState, RegistryUser } from './state.ts';
 import {
+  contentOf,
   createRepository,
   createStore,
   dropManifest,
@@ -178,14 +179,15 @@ function control(state: RegistryState, main: Listener, close: () => Promise<void
     tagOf: (repository, tag) => find(repository)?.tags.get(tag),
     tags: (repository) => [...(find(repository)?.tags.keys() ?? [])].sort(),
     manifestOf: (repository, reference) => findManifest(find(repository), reference),
-    hasBlob: (repository, digest) => isDigest(digest) && (find(repository)?.blobs.has(digest) ?? false),
+    hasBlob: (repository, digest) =>
+      isDigest(digest) && contentOf(store, find(repository)?.blobs.get(digest), digest) !== undefined,
     blobOf(repository, digest) {
-      const content = isDigest(digest) ? find(repository)?.blobs.get(digest)?.content : undefined;
+      const content = isDigest(digest) ? contentOf(store, find(repository)?.blobs.get(digest), digest) : undefined;
       return content?.kind === 'bytes' ? content.bytes : undefined;
     },
     missingFrom(repository, reference) {
       const [home, manifest] = [find(repository), findManifest(find(repository), reference)];
-      if (home !== undefined && manifest !== undefined) return missingBelow(home, manifest.digest);
+      if (home !== undefined && manifest !== undefined) return missingBelow(store, home, manifest.digest);
       return isDigest(reference) ? [reference] : [];
     },
     deleteManifest(repository, digest) {

@@ -8,7 +8,7 @@ import type { RegistryState } from './state.ts';
 export type Session = {
   readonly id: string;
   readonly repository: string;
-  readonly sink: Sink;
+  sink: Sink;
   /** Sizes of the PATCHes so far. */
   readonly chunks: number[];
   /** How often its state has changed; every Location carries the state it was given in. */
@@ -17,11 +17,24 @@ export type Session = {
   busy: boolean;
 };
 
-export async function openSession(state: RegistryState, repository: string): Promise<Session> {
-  const sink = state.disk === undefined ? memorySink(state.keepUpTo) : await fileSink(state.disk);
-  const session: Session = { id: state.newId(), repository, sink, chunks: [], serial: 0, busy: false };
+export async function openSession(state: RegistryState, repository: string, id = state.newId()): Promise<Session> {
+  const session: Session = { id, repository, sink: await newSink(state), chunks: [], serial: 0, busy: false };
   state.sessions.set(session.id, session);
   return session;
+}
+
+function newSink(state: RegistryState): Sink | Promise<Sink> {
+  return state.disk === undefined ? memorySink(state.keepUpTo) : fileSink(state.disk);
+}
+
+/** What becomes of a session whose bytes did not hash to the digest; a PUT after chunks ends it in any case. */
+export async function afterBadDigest(state: RegistryState, session: Session): Promise<void> {
+  const { afterBadDigest: then } = state.profile.upload;
+  if (then === 'keeps') return;
+  if (then === 'gone' || session.chunks.length > 0) return dropSession(state, session);
+  await session.sink.discard();
+  session.sink = await newSink(state);
+  session.serial = 0;
 }
 
 /** Forgets the session and what it held. */
@@ -32,7 +45,14 @@ export async function dropSession(state: RegistryState, session: Session): Promi
 
 /** Location and Range of a session that goes on. */
 export async function sessionHeaders(call: Call, state: RegistryState, session: Session): Promise<ReplyHeaders> {
-  return { Location: await sessionLocation(call, state, session), Range: `0-${Math.max(0, session.sink.size - 1)}` };
+  const { size } = session.sink;
+  const range = size === 0 ? state.profile.upload.emptyRange : `0-${size - 1}`;
+  return { Location: await sessionLocation(call, state, session), Range: range };
+}
+
+/** With a 416: where to go on, from the registries that say so. */
+export async function rangeHelp(call: Call, state: RegistryState, session: Session): Promise<ReplyHeaders> {
+  return state.profile.upload.rangeHelp ? sessionHeaders(call, state, session) : {};
 }
 
 /** Where the session goes on, in the form that the profile gives it. */
@@ -52,15 +72,23 @@ export async function sessionLocation(call: Call, state: RegistryState, session:
       const signed = `X-Signature=${sign(state, session.id)}`;
       return `${await state.storageOrigin()}${path}${query === '' ? '?' : `${query}&`}${signed}`;
     }
+    case 'dropPort443':
+      return `${call.origin.replace(/:443$/, '')}${path}${query}`;
     case 'httpScheme':
       return `${call.origin.replace(/^https:/, 'http:')}${path}${query}`;
   }
 }
 
 /** Where the committed blob is to be had. */
-export function blobLocation(call: Call, state: RegistryState, repository: string, digest: string): string {
-  const path = `/v2/${repository}/blobs/${digest}`;
-  return state.profile.upload.location.startsWith('relative') ? path : `${call.origin}${path}`;
+export function blobLocation(call: Call, state: RegistryState, repository: string, digest: string): ReplyHeaders {
+  return storedLocation(call, state, `/v2/${repository}/blobs/${digest}`);
+}
+
+/** Where something that was stored is to be had. */
+export function storedLocation(call: Call, state: RegistryState, path: string): ReplyHeaders {
+  const { storedLocation: told, location } = state.profile.upload;
+  if (!told) return {};
+  return { Location: location.startsWith('relative') ? path : `${call.origin}${path}` };
 }
 
 /** A value that only this registry can make for the text. */
@@ -73,8 +101,14 @@ function stateQuery(state: RegistryState, session: Session): string {
   return name === 'none' ? '' : `?${name}=${stateValue(state, session, session.serial)}`;
 }
 
-function stateValue(state: RegistryState, session: Session, serial: number): string {
+function stateValue(state: RegistryState, session: { readonly id: string }, serial: number): string {
   return sign(state, `${session.id} ${serial}`);
+}
+
+/** Whether the state in the query was ever made for this session id; only so many states are tried. */
+export function isStateOf(call: Call, state: RegistryState, id: string): boolean {
+  const given = call.query.get(state.profile.upload.state);
+  return Array.from({ length: 64 }, (_, serial) => stateValue(state, { id }, serial)).some((value) => value === given);
 }
 
 /**
@@ -98,5 +132,5 @@ export async function checkState(call: Call, state: RegistryState, session: Sess
   if (stale === '500') return refuse(500, 'INTERNAL_ERROR', 'stale upload state');
   if (stale === '404') return refuse(404, 'BLOB_UPLOAD_INVALID', 'blob upload invalid');
   const code = name === '_stateHash' ? 'RANGE_ERROR' : 'RANGE_INVALID';
-  return refuse(416, code, 'stale upload state', undefined, await sessionHeaders(call, state, session));
+  return refuse(416, code, 'stale upload state', undefined, await rangeHelp(call, state, session));
 }

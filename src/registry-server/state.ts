@@ -3,7 +3,14 @@ import type { FaultTable } from './faults.ts';
 import type { Journal } from './journal.ts';
 import type { LimitCounters } from './limits.ts';
 import type { Session } from './sessions.ts';
-import { type BlobLink, isReferenced, type Repository, type Store, type StoredManifest } from './store.ts';
+import {
+  type BlobLink,
+  createRepository,
+  isReferenced,
+  type Repository,
+  type Store,
+  type StoredManifest,
+} from './store.ts';
 import type { Profile } from './switches.ts';
 import type { Token } from './token.ts';
 
@@ -49,11 +56,15 @@ export type RegistryState = {
 
 /** The blob as the repository shows it now: late, expired and shared ones considered. */
 export function visibleBlob(state: RegistryState, repository: string, digest: Digest): BlobLink | undefined {
-  const own = linkIn(state, state.store.repositories.get(repository), digest);
-  if (own !== undefined || !state.profile.mount.shareAfterManifest) return own;
-  for (const other of state.store.repositories.values()) {
+  const { profile, store } = state;
+  const own = linkIn(state, store.repositories.get(repository), digest);
+  if (own !== undefined || !(profile.mount.shareAfterManifest || profile.blob.shared)) return own;
+  for (const other of store.repositories.values()) {
     const link = linkIn(state, other, digest);
-    if (link !== undefined && isReferenced(other, digest)) return link;
+    if (link === undefined || !(profile.blob.shared || isReferenced(other, digest))) continue;
+    // zot links the blob from its cache when it is asked for; others keep one heap for all repositories.
+    createRepository(store, repository).blobs.set(digest, { ...link, at: state.now() });
+    return link;
   }
   return undefined;
 }
@@ -81,6 +92,11 @@ export function visibleManifest(
 export function appearsAt(state: RegistryState): number {
   const wait = state.profile.manifest.visibleAfterMs;
   return wait === 0 ? 0 : state.now() + wait;
+}
+
+/** A size of the profile as this registry applies and shows it, in whole bytes. */
+export function scaled(state: RegistryState, bytes: number): number {
+  return Math.ceil(bytes * state.scale);
 }
 
 /** Waits; the timer alone does not keep the process alive. */

@@ -8,8 +8,11 @@ export type BlobLink = {
   /** When it came, and from when on it is to be seen; milliseconds. */
   readonly at: number;
   readonly visibleAt: number;
-  /** What HEAD says of it instead of the truth (mounts of serverless-registry). */
-  readonly claim?: { readonly size: number; readonly digest: Digest };
+  /**
+   * The repository whose bytes it stands for (mounts of serverless-registry). The link outlives them: it shows what
+   * is there now, or nothing.
+   */
+  readonly root?: string;
 };
 
 /** A manifest as it was put: bytes and type are kept as they came. */
@@ -93,7 +96,7 @@ export function storeManifest(
 export function moveTag(store: Store, repository: Repository, tag: string, to: Digest): void {
   const from = repository.tags.get(tag);
   repository.tags.set(tag, to);
-  store.moves.push({ repository: repository.name, tag, from, to, missing: missingBelow(repository, to) });
+  store.moves.push({ repository: repository.name, tag, from, to, missing: missingBelow(store, repository, to) });
 }
 
 export function dropTag(store: Store, repository: Repository, tag: string): boolean {
@@ -119,8 +122,15 @@ export function isReferenced(repository: Repository, digest: Digest): boolean {
   return false;
 }
 
+/** The bytes behind a link of a repository, or nothing where what it points to is gone. */
+export function contentOf(store: Store, link: BlobLink | undefined, digest: Digest): BlobContent | undefined {
+  if (link?.root === undefined) return link?.content;
+  const there = store.repositories.get(link.root)?.blobs.get(digest);
+  return there?.root === undefined ? there?.content : undefined;
+}
+
 /** Everything reachable from a digest that the repository lacks, by presence alone, whatever is visible yet. */
-export function missingBelow(repository: Repository, root: Digest): Digest[] {
+export function missingBelow(store: Store, repository: Repository, root: Digest): Digest[] {
   const missing: Digest[] = [];
   const seen = new Set<Digest>();
   const visit = (digest: Digest): void => {
@@ -132,8 +142,8 @@ export function missingBelow(repository: Repository, root: Digest): Digest[] {
       return;
     }
     for (const blob of manifest.document?.blobs ?? []) {
-      if (!blob.foreign && !repository.blobs.has(blob.digest) && !missing.includes(blob.digest))
-        missing.push(blob.digest);
+      const there = contentOf(store, repository.blobs.get(blob.digest), blob.digest) !== undefined;
+      if (!blob.foreign && !there && !missing.includes(blob.digest)) missing.push(blob.digest);
     }
     for (const child of manifest.document?.children ?? []) visit(child.digest);
   };

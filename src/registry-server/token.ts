@@ -1,10 +1,11 @@
 import { type Action, login, rights } from './auth.ts';
-import type { Call } from './call.ts';
+import { type Call, isRepositoryName } from './call.ts';
 import { json, plain, type Reply, refuse } from './reply.ts';
+import { sign } from './sessions.ts';
 import type { RegistryState, RegistryUser } from './state.ts';
 import { createRepository } from './store.ts';
 
-/** An opaque bearer token and what it was given for. */
+/** A bearer token and what it was given for. */
 export type Token = { readonly grants: ReadonlyMap<string, ReadonlySet<Action>>; readonly expires: number };
 
 /** A token request may not make the registry hold more than this many bytes of form. */
@@ -27,10 +28,17 @@ export async function answerToken(call: Call, state: RegistryState): Promise<Rep
     return refuse(post ? auth.token.postStatus : 405, 'UNSUPPORTED', 'method not allowed at the token endpoint');
   }
   const fields = post ? await readForm(call) : call.query;
+  if (post && !auth.token.password && fields.get('grant_type') === 'password') {
+    return refuse(auth.token.postStatus, 'UNSUPPORTED', 'the password grant is not supported');
+  }
   const applicant = post ? byGrant(state, fields) : byHeader(call, state);
   if (applicant === undefined) return refuse(401, 'UNAUTHORIZED', 'incorrect username or password');
   const wanted = readScopes(state, fields.getAll('scope'));
   if (wanted === undefined) return refuse(400, 'UNSUPPORTED', 'a scope parameter names exactly one repository');
+  const badName = [...wanted.keys()].find((repository) => !isRepositoryName(repository));
+  if (badName !== undefined && auth.badName === '400') {
+    return refuse(400, 'NAME_INVALID', 'a scope names no repository', badName);
+  }
   const grants = new Map<string, ReadonlySet<Action>>();
   let less = false;
   for (const [repository, actions] of wanted) {
@@ -47,10 +55,20 @@ export async function answerToken(call: Call, state: RegistryState): Promise<Rep
 }
 
 function issue(state: RegistryState, grants: Token['grants'], field: string): Reply {
-  const { ttl } = state.profile.auth.token;
-  const token = state.newId();
-  state.tokens.set(token, { grants, expires: state.now() + ttl * 1000 });
+  const { ttl, opaque } = state.profile.auth.token;
+  const expires = state.now() + ttl * 1000;
+  const token = opaque ? state.newId() : webToken(state, grants, expires);
+  state.tokens.set(token, { grants, expires });
   return json(200, { [field]: token, expires_in: ttl, issued_at: new Date(state.now()).toISOString() });
+}
+
+/** @see https://distribution.github.io/distribution/spec/auth/jwt/ */
+function webToken(state: RegistryState, grants: Token['grants'], expires: number): string {
+  const access = [...grants].map(([name, actions]) => ({ type: 'repository', name, actions: [...actions] }));
+  const claims = { iss: state.origin(), exp: Math.floor(expires / 1000), jti: state.newId(), access };
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const signed = `${part({ typ: 'JWT', alg: 'none' })}.${part(claims)}`;
+  return `${signed}.${sign(state, signed)}`;
 }
 
 async function readForm(call: Call): Promise<URLSearchParams> {

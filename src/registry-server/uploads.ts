@@ -1,10 +1,19 @@
 import { algorithmOf, type Digest } from '../model/digest.ts';
 import { asDigest, type Call } from './call.ts';
-import { checkChunk, checkLength, checkPatchForm, checkRange, checkType } from './chunks.ts';
+import { checkChunk, checkLength, checkPatchForm, checkRange, checkType, joinsBadly } from './chunks.ts';
 import { answerMount } from './mounts.ts';
 import { type Answer, answer, html, type Reply, type ReplyHeaders, refuse } from './reply.ts';
-import { blobLocation, checkState, dropSession, openSession, type Session, sessionHeaders } from './sessions.ts';
-import { appearsAt, pause, type RegistryState } from './state.ts';
+import {
+  afterBadDigest,
+  blobLocation,
+  checkState,
+  dropSession,
+  isStateOf,
+  openSession,
+  type Session,
+  sessionHeaders,
+} from './sessions.ts';
+import { appearsAt, pause, type RegistryState, scaled } from './state.ts';
 import { createRepository, keepContent } from './store.ts';
 import { argumentOf } from './switches.ts';
 
@@ -48,22 +57,31 @@ async function openedHeaders(call: Call, state: RegistryState, session: Session)
 
 function chunkHeaders(state: RegistryState): ReplyHeaders {
   const { chunkHeaders: shown, chunk } = state.profile.upload;
-  const scaled = (bytes: number): string => String(Math.ceil(bytes * state.scale));
   return {
-    ...(shown === 'none' ? {} : { 'OCI-Chunk-Min-Length': scaled(chunk.min) }),
-    ...(shown === 'min+max' ? { 'OCI-Chunk-Max-Length': scaled(chunk.max) } : {}),
+    ...(shown === 'none' ? {} : { 'OCI-Chunk-Min-Length': String(scaled(state, chunk.min)) }),
+    ...(shown === 'min+max' ? { 'OCI-Chunk-Max-Length': String(scaled(state, chunk.max)) } : {}),
   };
 }
 
 /** A session that was asked for by PATCH, PUT, GET or DELETE, or the answer that it is not there. */
 async function findSession(call: Call, state: RegistryState): Promise<Session | Answer> {
   const session = state.sessions.get(call.reference);
-  if (session === undefined || session.repository !== call.repository) {
-    const code = state.profile.upload.commit === 'retry404lost' ? 'BLOB_UNKNOWN' : 'BLOB_UPLOAD_UNKNOWN';
-    return refuse(404, code, 'blob upload unknown to registry', call.reference);
-  }
+  if (session === undefined || session.repository !== call.repository) return unknownSession(call, state);
   if (session.busy) return refuse(400, 'BLOB_UPLOAD_INVALID', 'another request is writing to this session');
   return (await checkState(call, state, session)) ?? session;
+}
+
+async function unknownSession(call: Call, state: RegistryState): Promise<Session | Answer> {
+  const { upload } = state.profile;
+  const writes = call.operation === 'uploadPut' || call.operation === 'uploadPatch';
+  if (writes && upload.unknownSession === 'taken') return openSession(state, call.repository, call.reference);
+  if (writes && upload.unknownSession === '500') return refuse(500, 'INTERNAL_ERROR', 'no such upload');
+  // distribution looks at the state first: one that was made for another session is not even an unknown session.
+  if (upload.state === '_state' && !isStateOf(call, state, call.reference)) {
+    return refuse(404, 'BLOB_UPLOAD_INVALID', 'blob upload invalid');
+  }
+  const code = upload.commit.includes('retry404lost') ? 'BLOB_UNKNOWN' : 'BLOB_UPLOAD_UNKNOWN';
+  return refuse(404, code, 'blob upload unknown to registry', call.reference);
 }
 
 /** @see distribution-spec v1.1.1 spec.md, section "Pushing a blob in chunks" */
@@ -79,7 +97,7 @@ export async function patchUpload(call: Call, state: RegistryState): Promise<Rep
     (await checkChunk(call, state, session));
   if (refusal !== undefined) return refusal;
   const before = session.sink.size;
-  if (!(upload.noLength === 'ignoreBody' && call.body.length === undefined)) await receive(call, session);
+  await receive(call, session);
   session.chunks.push(session.sink.size - before);
   const { Location = '' } = await sessionHeaders(call, state, session);
   return answer(Number(upload.patchStatus), {
@@ -124,9 +142,12 @@ export async function putUpload(call: Call, state: RegistryState): Promise<Reply
   if ('kind' in session) return session;
   const { upload } = state.profile;
   const digest = asDigest(call.query.get('digest'));
+  const sha256Only = upload.digestError === '500';
+  if (sha256Only && (digest === undefined || algorithmOf(digest) !== 'sha256'))
+    return refuse(500, 'INTERNAL_ERROR', 'no sha256 digest');
   if (digest === undefined)
     return refuse(400, 'DIGEST_INVALID', 'digest missing or not valid', call.query.get('digest') ?? '');
-  const refusal = checkType(call, state) ?? checkLength(call, state) ?? putLimit(call, state, session);
+  const refusal = checkType(call, state) ?? checkLength(call, state) ?? (await putLimit(call, state, session));
   if (refusal !== undefined) return refusal;
   const chunked = call.body.length === undefined;
   const ignored =
@@ -146,7 +167,7 @@ async function wholeBody(call: Call, state: RegistryState, session: Session, dig
   state.inFlight.add(key);
   try {
     session.sink.expect(algorithmOf(digest));
-    const limit = upload.put.startsWith('resetOver') ? argumentOf(upload.put) * state.scale : Number.POSITIVE_INFINITY;
+    const limit = upload.put.startsWith('resetOver') ? scaled(state, argumentOf(upload.put)) : Number.POSITIVE_INFINITY;
     if (await tooLong(call, session, limit)) return { kind: 'cut', how: 'reset' };
     // Long enough that a second upload, sent together with this one, is seen as parallel.
     if (upload.parallelSameBlob === '500') await pause(20);
@@ -170,12 +191,13 @@ async function tooLong(call: Call, session: Session, limit: number): Promise<boo
   return false;
 }
 
-function putLimit(call: Call, state: RegistryState, session: Session): Answer | undefined {
+async function putLimit(call: Call, state: RegistryState, session: Session): Promise<Answer | undefined> {
   const { put } = state.profile.upload;
   if (put === '404blobUnknown' && session.chunks.length === 0 && call.body.length !== 0) {
+    await dropSession(state, session);
     return refuse(404, 'BLOB_UNKNOWN', 'blob unknown to registry');
   }
-  if (put.startsWith('413over') && (call.body.length ?? 0) > argumentOf(put) * state.scale) {
+  if (put.startsWith('413over') && (call.body.length ?? 0) > scaled(state, argumentOf(put))) {
     return html(413, 'Request Entity Too Large');
   }
   return undefined;
@@ -185,8 +207,12 @@ async function commit(call: Call, state: RegistryState, session: Session, digest
   const { upload } = state.profile;
   if (session.sink.size === 0 && upload.emptyBlob === '500') return refuse(500, 'INTERNAL_ERROR', 'no body');
   const repository = createRepository(state.store, session.repository);
-  if ((await session.sink.digest(algorithmOf(digest))) !== digest) {
+  if (joinsBadly(state, session)) {
     await dropSession(state, session);
+    return refuse(500, 'INTERNAL_ERROR', 'a part is too small');
+  }
+  if ((await session.sink.digest(algorithmOf(digest))) !== digest) {
+    await afterBadDigest(state, session);
     return upload.digestError === '500'
       ? refuse(500, 'INTERNAL_ERROR', 'digest mismatch')
       : refuse(400, 'DIGEST_INVALID', 'provided digest did not match uploaded content', digest);
@@ -195,18 +221,19 @@ async function commit(call: Call, state: RegistryState, session: Session, digest
     await dropSession(state, session);
     return refuse(400, 'BLOB_UPLOAD_INVALID', 'blob exists and cannot be updated', digest);
   }
-  if (upload.commit === 'retry404lost' && !state.lost.has(digest)) {
+  // From here on a repeated PUT finds no session, as on GHCR, whether or not this one has been answered.
+  state.sessions.delete(session.id);
+  if (upload.commit.startsWith('slow')) await pause(argumentOf(upload.commit));
+  if (upload.commit.includes('retry404lost') && !state.lost.has(digest)) {
     state.lost.add(digest);
     await dropSession(state, session);
     return { kind: 'cut', how: 'close' };
   }
-  if (upload.commit.startsWith('slow')) await pause(argumentOf(upload.commit));
-  state.sessions.delete(session.id);
   const content = keepContent(state.store, digest, await session.sink.finish(digest));
   repository.blobs.set(digest, { content, at: state.now(), visibleAt: appearsAt(state) });
-  if (upload.commit === 'loseAnswer' || upload.commit === 'retry404present') return { kind: 'cut', how: 'close' };
+  if (upload.commit === 'loseAnswer' || upload.commit.includes('retry404present')) return { kind: 'cut', how: 'close' };
   return answer(upload.put === '204' ? 204 : 201, {
-    Location: blobLocation(call, state, session.repository, digest),
+    ...blobLocation(call, state, session.repository, digest),
     'Docker-Content-Digest': digest,
   });
 }
@@ -217,6 +244,7 @@ export async function getUpload(call: Call, state: RegistryState): Promise<Reply
   if ('kind' in session) return session;
   const { status } = state.profile.upload;
   if (status === '405') return refuse(405, 'UNSUPPORTED', 'no status of uploads');
+  if (status === '400') return refuse(400, 'NAME_INVALID', 'no status of uploads');
   const { Location = '', Range = '' } = await sessionHeaders(call, state, session);
   if (status === 'right') return answer(204, { Location, Range, ...chunkHeaders(state) });
   const plusOne = { Range: `0-${session.sink.size}` };
@@ -229,6 +257,7 @@ export async function deleteUpload(call: Call, state: RegistryState): Promise<Re
   if ('kind' in session) return session;
   const { cancel } = state.profile.upload;
   if (cancel === '405') return refuse(405, 'UNSUPPORTED', 'the operation is unsupported');
+  if (cancel === '400') return refuse(400, 'NAME_INVALID', 'the operation is unsupported');
   if (cancel === '401') return refuse(401, 'UNAUTHORIZED', 'the delete action is required');
   await dropSession(state, session);
   return answer(204);

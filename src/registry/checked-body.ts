@@ -2,7 +2,7 @@ import type { Hash } from 'node:crypto';
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
 import { PublishError } from '../errors.ts';
 import { algorithmOf, type Digest, hashFor } from '../model/digest.ts';
-import type { BlobIdentity } from './client.ts';
+import type { BlobIdentity, HashMark } from './client.ts';
 
 /** Why a body ended before its last byte was let go, when that was not the receiver's doing. */
 export type BodyFault = {
@@ -20,6 +20,8 @@ export interface CheckedBody {
   /** Digest and size were right and the last bytes were let go: from here on the receiver may have committed. */
   complete(): boolean;
   fault(): BodyFault | undefined;
+  /** The hash at some offsets so far, in ascending order; the first is at 0. */
+  marks(): readonly HashMark[];
   /** Ends both streams; harmless when they have ended. */
   close(): void;
 }
@@ -72,6 +74,7 @@ export function checkBody(
     sent: () => sent,
     complete: () => complete,
     fault: () => fault,
+    marks: () => gate.marks,
     close: () => {
       gate.destroy();
       // The pipeline would do so too, but only a moment later.
@@ -83,8 +86,7 @@ export function checkBody(
 /** The same checks for bytes in memory; undefined when they are the blob's. */
 export function checkBytes(bytes: Uint8Array, blob: BlobIdentity, name: string): PublishError | undefined {
   if (bytes.byteLength !== blob.size) return wrongSize(blob, name, `${bytes.byteLength}`);
-  const actual = endHash(hashFor(blob.digest).update(bytes), blob.digest);
-  return actual === blob.digest ? undefined : wrongDigest(blob, name, actual);
+  return checkHash(hashFor(blob.digest).update(bytes), blob, name);
 }
 
 type GateEvents = {
@@ -99,6 +101,7 @@ class Gate extends Transform {
   readonly #name: string;
   readonly #events: GateEvents;
   readonly #hash: Hash;
+  readonly marks: HashMark[] = [];
   #seen = 0;
   #held: Buffer | undefined;
 
@@ -108,6 +111,7 @@ class Gate extends Transform {
     this.#name = name;
     this.#events = events;
     this.#hash = hashFor(blob.digest);
+    this.marks.push({ offset: 0, hash: this.#hash.copy() });
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
@@ -117,6 +121,10 @@ class Gate extends Transform {
       return;
     }
     this.#hash.update(chunk);
+    const marked = this.marks.at(-1)?.offset ?? 0;
+    if (this.#seen - marked >= markEvery(this.#blob.size)) {
+      this.marks.push({ offset: this.#seen, hash: this.#hash.copy() });
+    }
     this.#release();
     this.#held = chunk;
     done();
@@ -151,11 +159,26 @@ class Gate extends Transform {
   }
 }
 
+/** Who goes on from somewhere else has to read and hash what lies between a mark and that place. In bytes. */
+function markEvery(size: number): number {
+  return Math.max(MARK_LEAST, size / MARKS);
+}
+
+const MARK_LEAST = 256 * 1024;
+const MARKS = 256;
+
+/** Ends a hash and compares; undefined when it is the blob's. */
+export function checkHash(hash: Hash, blob: BlobIdentity, name: string): PublishError | undefined {
+  const actual = endHash(hash, blob.digest);
+  return actual === blob.digest ? undefined : wrongDigest(blob, name, actual);
+}
+
 function endHash(hash: Hash, expected: Digest): string {
   return `${algorithmOf(expected)}:${hash.digest('hex')}`;
 }
 
-function wrongSize(blob: BlobIdentity, name: string, actual: string): PublishError {
+/** `actual`: what the source sent, in words. */
+export function wrongSize(blob: BlobIdentity, name: string, actual: string): PublishError {
   return new PublishError(
     'SIZE_MISMATCH',
     `${name}: the source sent ${actual} bytes where its manifest says ${blob.size}; nothing was committed`,
@@ -173,7 +196,7 @@ function wrongDigest(blob: BlobIdentity, name: string, actual: string): PublishE
   );
 }
 
-function sourceFailed(name: string, cause: unknown): PublishError {
+export function sourceFailed(name: string, cause: unknown): PublishError {
   if (cause instanceof PublishError) return cause.with({ message: `${name}: ${cause.message}`, side: 'source' });
   const why = cause instanceof Error ? cause.message : String(cause);
   return new PublishError(

@@ -1,3 +1,4 @@
+import { elsewhereAdvice } from '../auth/advice.ts';
 import { type ErrorCode, PublishError } from '../errors.ts';
 import { type ErrorBody, readErrorBody } from '../http/error-body.ts';
 import type { HttpResponse } from '../http/message.ts';
@@ -64,9 +65,14 @@ export async function failureFor(
   switch (meaning) {
     case 'unauthorized':
     case 'denied': {
+      const code = meaning === 'denied' ? 'DENIED' : 'UNAUTHORIZED';
+      if (refusal.answeredBy !== wire.transport.baseUrl(wire.host).host) {
+        const { login, hint } = elsewhereAdvice(wire.host, refusal.answeredBy);
+        return refusedWith(code, step, refusal, hint, `${step.doing}: ${login}`);
+      }
       const { login, hint } = await wire.authorizer.advise(wire.host, step.repository);
       const note = `${step.doing} needs ${step.needs}, and ${login}`;
-      return refusedWith(meaning === 'denied' ? 'DENIED' : 'UNAUTHORIZED', step, refusal, hint, note);
+      return refusedWith(code, step, refusal, hint, note);
     }
     case 'limited': {
       const hint = `Wait, then run the same command again; --max-rps ${step.host}=N keeps below a limit, and a login may raise it.`;

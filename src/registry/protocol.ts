@@ -1,6 +1,7 @@
 import type { HttpHeaders } from '../http/message.ts';
 import { algorithmOf, type Digest, digestOf, isDigest } from '../model/digest.ts';
 import { isTag } from '../model/reference.ts';
+import { parseUrl } from '../model/url.ts';
 
 /** Only lower-case names that the reference grammar lets through; the guard keeps `..` and `//` out of URLs for good. */
 const REPOSITORY = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/;
@@ -42,6 +43,11 @@ export function mountPath(repository: string, digest: Digest, from: string): str
   return `${repositoryPath(repository)}/blobs/uploads/?${query}`;
 }
 
+/** A mount that names no source: only a registry with automatic content discovery can grant it. */
+export function mountAnyPath(repository: string, digest: Digest): string {
+  return `${repositoryPath(repository)}/blobs/uploads/?mount=${encodeURIComponent(digest)}`;
+}
+
 /**
  * The session that a Location names, or undefined when it names none: absent, empty or not a URL.
  *
@@ -54,8 +60,8 @@ export function mountPath(repository: string, digest: Digest, from: string): str
  * @see distribution-spec v1.1.1 spec.md, section "Pushing blobs"
  */
 export function resolveLocation(location: string | undefined, answeredAt: URL, base: URL): string | undefined {
-  if (location === undefined || location.trim() === '' || !URL.canParse(location, answeredAt.href)) return undefined;
-  const resolved = new URL(location, answeredAt);
+  const resolved = location === undefined || location.trim() === '' ? undefined : parseUrl(location, answeredAt);
+  if (resolved === undefined) return undefined;
   if (resolved.protocol === 'http:' && base.protocol === 'https:' && isSamePlace(resolved, base)) {
     // Setting the protocol alone would keep a spelled-out :443 and leave the rest of the text untouched.
     resolved.protocol = 'https:';
@@ -73,7 +79,9 @@ function isSamePlace(named: URL, base: URL): boolean {
 export function withDigestQuery(session: string, digest: Digest): string {
   const fragment = session.indexOf('#');
   const text = fragment === -1 ? session : session.slice(0, fragment);
-  const joint = !text.includes('?') ? '?' : /[?&]$/.test(text) ? '' : '&';
+  const query = text.indexOf('?');
+  // Of several question marks only the first begins the query.
+  const joint = query === -1 ? '?' : query === text.length - 1 || text.endsWith('&') ? '' : '&';
   return `${text}${joint}digest=${encodeURIComponent(digest)}`;
 }
 
@@ -117,6 +125,34 @@ export function contentLength(headers: HttpHeaders): number | undefined {
   const text = headers['content-length']?.trim();
   if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined;
   return Number(text);
+}
+
+/**
+ * How many bytes a session has by the `Range` of its answer; undefined for none or garbage. Quay writes a unit, and
+ * `0--1` for none; `0-0` is what most say of an empty session, so that one byte counts as none.
+ *
+ * @see distribution-spec v1.1.1 spec.md, section "Pushing a blob in chunks"
+ */
+export function rangeEnd(headers: HttpHeaders): number | undefined {
+  const last = /^(?:bytes[= ])?0-(-?\d{1,15})$/.exec(headers['range']?.trim() ?? '')?.[1];
+  if (last === undefined) return undefined;
+  return Number(last) > 0 ? Number(last) + 1 : 0;
+}
+
+/** Whether a 206 brings the bytes from `from` to the end of a blob of this size, exactly. */
+export function continues(headers: HttpHeaders, from: number, size: number): boolean {
+  return headers['content-range']?.trim().toLowerCase() === `bytes ${from}-${size - 1}/${size}`;
+}
+
+/** `OCI-Chunk-Min-Length` and `OCI-Chunk-Max-Length`, in bytes; undefined when the registry sets no limit. */
+export function chunkLimits(headers: HttpHeaders): { readonly min?: number; readonly max?: number } | undefined {
+  const [min, max] = [headers['oci-chunk-min-length'], headers['oci-chunk-max-length']].map(positive);
+  if (min === undefined && max === undefined) return undefined;
+  return { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+}
+
+function positive(text: string | undefined): number | undefined {
+  return text !== undefined && /^[1-9]\d{0,14}$/.test(text.trim()) ? Number(text) : undefined;
 }
 
 const SECOND = 1000;

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { PublishError } from '../errors.ts';
 import type { HttpResponse } from '../http/message.ts';
 import { MANIFEST_ACCEPT, MANIFEST_SIZE_MAX } from '../model/descriptor.ts';
@@ -15,17 +14,16 @@ import {
   isHtml,
   manifestPath,
 } from './protocol.ts';
-import { meaningOf, READ } from './statuses.ts';
+import { meaningOf, READ, READ_PART } from './statuses.ts';
 import { named, readingStep, type Step, scopeOf, sendTo, type Wire } from './wire.ts';
 
 /** A read whose bytes are wrong is done once more: a proxy or a disk may have garbled one answer. */
 const WRONG_READS = 2;
-/** A read that breaks off behind the headers is done again this often; before the headers the transport sees to it. */
-const BROKEN_READS = 3;
 
 /** @see RegistryClient.getManifest */
 export async function getManifest(
   wire: Wire,
+  retries: number,
   repository: string,
   reference: string,
   options: VerbOptions,
@@ -33,7 +31,7 @@ export async function getManifest(
   const asked = isDigest(reference) ? reference : undefined;
   const step = readingStep(wire, 'reading', repository, asked === undefined ? `:${reference}` : `@${asked}`, 'source');
   const to = { path: manifestPath(repository, reference) };
-  return readAgain<ManifestAnswer>(async () => {
+  return readAgain<ManifestAnswer>(retries, async () => {
     const response = await sendTo(
       wire,
       step,
@@ -79,13 +77,14 @@ async function readManifest(
 /** @see RegistryClient.readBlob */
 export async function readBlob(
   wire: Wire,
+  retries: number,
   repository: string,
   blob: BlobIdentity,
   options: VerbOptions,
 ): Promise<Uint8Array> {
   const step = readingStep(wire, 'reading', repository, `@${blob.digest}`, 'source');
   if (blob.size > MANIFEST_SIZE_MAX) throw tooLarge(step, undefined);
-  return readAgain<Uint8Array>(async () => {
+  return readAgain<Uint8Array>(retries, async () => {
     const response = await foundBlob(wire, step, blob, options);
     if (response instanceof PublishError) return { kind: 'wrong', error: response };
     const body = await wholeBody(step, response, blob.size, (cause) => wrongLength(step, response, blob, cause));
@@ -94,28 +93,29 @@ export async function readBlob(
   });
 }
 
-/** @see RegistryClient.openBlob */
-export async function openBlob(
-  wire: Wire,
-  repository: string,
-  blob: BlobIdentity,
-  options: VerbOptions,
-): Promise<Readable> {
-  const step = readingStep(wire, 'reading', repository, `@${blob.digest}`, 'source');
-  const response = await foundBlob(wire, step, blob, options);
-  if (response instanceof PublishError) throw response;
-  return response.stream();
-}
-
-/** A blob's 200, its body unread; or the error of one that announces another length than the declared one. */
-async function foundBlob(
+/**
+ * A blob's 200, its body unread; or the error of one that announces another length than the declared one. Who asks for
+ * the bytes `from` some place on may get a 206.
+ */
+export async function foundBlob(
   wire: Wire,
   step: Step,
   blob: BlobIdentity,
   options: VerbOptions,
+  { from = 0, retries }: { readonly from?: number; readonly retries?: number } = {},
 ): Promise<HttpResponse | PublishError> {
   const to = { path: blobPath(step.repository, blob.digest) };
-  const response = await sendTo(wire, step, { method: 'GET', to, scopes: [scopeOf(step)] }, options);
+  const more = {
+    ...(from > 0 ? { headers: { range: `bytes=${from}-` } } : {}),
+    ...(retries === undefined ? {} : { retries }),
+  };
+  const response = await sendTo(wire, step, { method: 'GET', to, scopes: [scopeOf(step)], ...more }, options);
+  const part = from > 0 ? meaningOf(READ_PART, response.status) : 'other';
+  if (part === 'part') return response;
+  if (part === 'none') {
+    await response.discard();
+    return foundBlob(wire, step, blob, options, retries === undefined ? {} : { retries });
+  }
   if (meaningOf(READ, response.status) === 'found') {
     await refuseHtml(step, response, 'a blob');
     const length = contentLength(response.headers);
@@ -140,8 +140,9 @@ function done<T>(value: T): Read<T> {
   return { kind: 'done', value };
 }
 
-async function readAgain<T>(read: () => Promise<Read<T>>): Promise<T> {
-  const left = { wrong: WRONG_READS, broken: BROKEN_READS };
+/** A read that breaks off behind the headers is done again `retries` times; before them the transport sees to it. */
+async function readAgain<T>(retries: number, read: () => Promise<Read<T>>): Promise<T> {
+  const left = { wrong: WRONG_READS, broken: 1 + retries };
   for (;;) {
     const outcome = await read();
     if (outcome.kind === 'done') return outcome.value;

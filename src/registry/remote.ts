@@ -3,11 +3,16 @@ import type { Clock } from '../http/clock.ts';
 import type { Transport } from '../http/message.ts';
 import { createCanceller } from './cancel.ts';
 import type { RegistryClient, RepositoryUse } from './client.ts';
+import { deleteContent } from './delete.ts';
+import { openBlob } from './open-blob.ts';
 import { isPresent } from './presence.ts';
+import { mountAnyBlob } from './probe.ts';
 import { putManifest } from './put-manifest.ts';
-import { getManifest, openBlob, readBlob } from './read.ts';
+import { getManifest, readBlob } from './read.ts';
 import { mountBlob, openUpload } from './session.ts';
 import { upload } from './upload.ts';
+import { createUploadLessons, type UploadMode, type UploadSizes } from './upload-lessons.ts';
+import { resumeUpload } from './upload-status.ts';
 import { createAccess, type Wire } from './wire.ts';
 
 /** @see createRegistryClient */
@@ -20,42 +25,69 @@ export type RegistryClientOptions = {
   readonly clock: Clock;
   /** Longest time a cancelled upload session is given to answer, in ms. Default 5,000. */
   readonly cancelTimeout?: number;
+  /** `never`: policy asks for no mount on this host. Default `auto`. */
+  readonly mounting?: 'auto' | 'never';
+  /** How blobs are sent; `auto`, the default: whole until the host wants chunks. `chunkSize` in bytes, to begin with. */
+  readonly uploading?: UploadMode;
+  /** Sizes on which uploads turn; tests make them small. */
+  readonly uploadSizes?: Partial<UploadSizes>;
+  /** `--retries`: how often a read that breaks off is taken up again. Default 5. */
+  readonly retries?: number;
 };
 
+const RETRIES = 5;
+
 /**
- * The verbs of one registry over HTTP. It keeps no connection and needs no end; all it remembers is which repositories
- * will be pushed to.
+ * The verbs of one registry over HTTP. It keeps no connection and needs no end; what it remembers is which repositories
+ * will be pushed to, and in which form the registry takes blobs.
  */
 export function createRegistryClient(options: RegistryClientOptions): RegistryClient {
-  const { host, transport, authorizer, clock, cancelTimeout } = options;
+  const { host, transport, authorizer, clock, cancelTimeout, mounting = 'auto' } = options;
   const access = createAccess();
   const wire: Wire = { host, transport, authorizer, access };
   const cancel = createCanceller(wire, clock, cancelTimeout);
+  const lessons = createUploadLessons(host, clock, options.uploading, options.uploadSizes);
+  const retries = options.retries ?? RETRIES;
   return {
     host,
+    mounting,
     announce: (uses) => {
       for (const use of uses) if (use.access === 'push') access.pushing(use.repository);
-      authorizer.announce(host, uses.flatMap(scopeSets));
+      authorizer.announce(
+        host,
+        uses.flatMap((use) => scopeSets(use, mounting)),
+      );
     },
-    getManifest: (...request) => getManifest(wire, ...request),
+    getManifest: (...request) => getManifest(wire, retries, ...request),
     hasManifest: (...request) => isPresent(wire, 'manifest', ...request),
     hasBlob: (...request) => isPresent(wire, 'blob', ...request),
-    readBlob: (...request) => readBlob(wire, ...request),
-    openBlob: (...request) => openBlob(wire, ...request),
+    readBlob: (...request) => readBlob(wire, retries, ...request),
+    openBlob: (...request) => openBlob(wire, retries, ...request),
     mountBlob: (...request) => mountBlob(wire, ...request),
+    mountAnyBlob: (...request) => mountAnyBlob(wire, ...request),
     openUpload: (...request) => openUpload(wire, ...request),
-    upload: (...request) => upload(wire, cancel, ...request),
+    uploadTurn: lessons.turn,
+    upload: (...request) => upload(wire, lessons, cancel, ...request),
+    resumeUpload: (...request) => resumeUpload(wire, lessons, ...request),
     cancelUpload: (session) => cancel(session),
     putManifest: (...request) => putManifest(wire, ...request),
+    deleteManifest: (...request) => deleteContent(wire, 'manifest', ...request),
+    deleteBlob: (...request) => deleteContent(wire, 'blob', ...request),
   };
 }
 
 /** The scopes of every request that the use will bring: of the repository, and of each pair for mounts. */
-function scopeSets({ repository, access, mountFrom }: RepositoryUse): readonly (readonly Scope[])[] {
+function scopeSets(
+  { repository, access, mountFrom = [] }: RepositoryUse,
+  mounting: RegistryClient['mounting'],
+): readonly (readonly Scope[])[] {
   if (access === 'pull') return [[{ repository, actions: 'pull' }]];
   const target: Scope = { repository, actions: 'pull,push' };
   return [
     [target],
-    ...(mountFrom ?? []).map((from): readonly Scope[] => [target, { repository: from, actions: 'pull' }]),
+    ...(mounting === 'never' ? [] : mountFrom).map((from): readonly Scope[] => [
+      target,
+      { repository: from, actions: 'pull' },
+    ]),
   ];
 }

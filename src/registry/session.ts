@@ -1,9 +1,18 @@
+import type { Scope } from '../auth/scope.ts';
 import { type ErrorCode, PublishError } from '../errors.ts';
 import type { HttpResponse } from '../http/message.ts';
 import type { Digest } from '../model/digest.ts';
 import type { MountAnswer, UploadSession, VerbOptions } from './client.ts';
 import { failureFor, type Refusal, readRefusal, refusedWith, violated } from './failure.ts';
-import { contradictsDigest, digestHeader, locationDigest, mountPath, resolveLocation, uploadPath } from './protocol.ts';
+import {
+  chunkLimits,
+  contradictsDigest,
+  digestHeader,
+  locationDigest,
+  mountPath,
+  resolveLocation,
+  uploadPath,
+} from './protocol.ts';
 import { MOUNT, meaningOf, OPEN } from './statuses.ts';
 import { type Step, scopeOf, sendTo, type Wire, writingStep } from './wire.ts';
 
@@ -23,11 +32,23 @@ const MOUNT_FAILURES: Partial<Record<ErrorCode, { readonly sourceBarred: boolean
 };
 
 /** @see RegistryClient.mountBlob */
-export async function mountBlob(
+export function mountBlob(
   wire: Wire,
   repository: string,
   digest: Digest,
   from: string,
+  options: VerbOptions,
+): Promise<MountAnswer> {
+  const sources: readonly Scope[] = [{ repository: from, actions: 'pull' }];
+  return askForMount(wire, repository, digest, { path: mountPath(repository, digest, from), sources }, options);
+}
+
+/** POSTs a mount in whatever form the path has; `sources` are the rights it takes besides those on the target. */
+export async function askForMount(
+  wire: Wire,
+  repository: string,
+  digest: Digest,
+  { path, sources }: { readonly path: string; readonly sources: readonly Scope[] },
   options: VerbOptions,
 ): Promise<MountAnswer> {
   const step = mountStep(wire, repository);
@@ -37,11 +58,11 @@ export async function mountBlob(
       step,
       {
         method: 'POST',
-        to: { path: mountPath(repository, digest, from) },
+        to: { path },
         // Without a length of 0 Google answers 411, and a page.
         body: EMPTY,
         retries: MOUNT_RETRIES,
-        scopes: [scopeOf(step), { repository: from, actions: 'pull' }],
+        scopes: [scopeOf(step), ...sources],
       },
       options,
     );
@@ -141,5 +162,6 @@ function uploadStep(wire: Wire, repository: string): Step {
 
 function sessionOf(wire: Wire, repository: string, response: HttpResponse): UploadSession | undefined {
   const url = resolveLocation(response.headers['location'], response.url, wire.transport.baseUrl(wire.host));
-  return url === undefined ? undefined : { repository, url };
+  const chunk = chunkLimits(response.headers);
+  return url === undefined ? undefined : { repository, url, ...(chunk === undefined ? {} : { chunk }) };
 }

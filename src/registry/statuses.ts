@@ -26,6 +26,17 @@ export const READ: StatusTable<'found' | 'absent' | 'denied' | 'unauthorized' | 
 };
 
 /**
+ * GET of a blob from some byte on: whether that is what comes. `none`: the registry has no such part, whatever it has of
+ * the whole. Any other answer is told by {@link READ}.
+ */
+export const READ_PART: StatusTable<'part' | 'none' | 'other'> = {
+  statuses: { 206: 'part', 416: 'none' },
+  client: 'other',
+  server: 'other',
+  other: 'other',
+};
+
+/**
  * HEAD. Only a 200 proves and only a 404 disproves: virtual repositories answer 403 for what they lack (Artifactory,
  * go-containerregistry#1691), others 405 or 500 (nexus-public#1059).
  */
@@ -51,6 +62,7 @@ export const MOUNT: StatusTable<'mounted' | 'session' | 'limited' | 'barred' | '
     408: 'refused',
     425: 'refused',
     429: 'limited',
+    499: 'refused',
   },
   client: 'barred',
   server: 'refused',
@@ -69,6 +81,7 @@ export const OPEN: StatusTable<'session' | 'unauthorized' | 'denied' | 'absent' 
     408: 'failed',
     425: 'failed',
     429: 'limited',
+    499: 'failed',
   },
   client: 'refused',
   server: 'failed',
@@ -77,10 +90,11 @@ export const OPEN: StatusTable<'session' | 'unauthorized' | 'denied' | 'absent' 
 
 /**
  * PUT that carries a blob and closes its session. `gone`: the session is unknown or stale, which a new one cures.
- * `failed`: the answer may stand for a commit that took too long. `unsure`: the codes decide.
+ * `failed`: the answer may stand for a commit that took too long. `large`: of a proxy's limit. `formless`: blobs are not
+ * taken in one PUT. `unsure`: the codes decide.
  */
 export const COMMIT: StatusTable<
-  'stored' | 'unauthorized' | 'denied' | 'limited' | 'failed' | 'gone' | 'unsure' | 'refused'
+  'stored' | 'unauthorized' | 'denied' | 'limited' | 'failed' | 'gone' | 'large' | 'formless' | 'unsure' | 'refused'
 > = {
   statuses: {
     200: 'stored',
@@ -91,15 +105,57 @@ export const COMMIT: StatusTable<
     401: 'unauthorized',
     403: 'denied',
     404: 'gone',
+    405: 'formless',
     408: 'failed',
     409: 'gone',
+    413: 'large',
     416: 'gone',
     425: 'failed',
     429: 'limited',
+    499: 'failed',
   },
   client: 'refused',
   server: 'failed',
   other: 'refused',
+};
+
+/**
+ * PATCH with a chunk. `large`: of a proxy, or of a registry that says it well. `range`: out of order, or too large in
+ * GHCR's words. `formless`: no chunks are taken here, when it is the first one of its session.
+ */
+export const CHUNK: StatusTable<
+  'taken' | 'unauthorized' | 'denied' | 'limited' | 'failed' | 'gone' | 'large' | 'range' | 'formless' | 'refused'
+> = {
+  statuses: {
+    200: 'taken',
+    201: 'taken',
+    202: 'taken',
+    204: 'taken',
+    401: 'unauthorized',
+    403: 'denied',
+    408: 'failed',
+    409: 'gone',
+    413: 'large',
+    416: 'range',
+    425: 'failed',
+    429: 'limited',
+    501: 'formless',
+    499: 'failed',
+  },
+  client: 'formless',
+  server: 'failed',
+  other: 'refused',
+};
+
+/** What registries say to a chunk that is larger than they take, in codes and words: GHCR, and those that imitate it. */
+export const CHUNK_TOO_LARGE: RegExp = /REQUESTED_RANGE_NOT_SATISFIABLE|too (?:large|big)|exceeds|LayerPartTooLarge/i;
+
+/** GET of a session. 202 is what some older registries say. */
+export const SESSION: StatusTable<'open' | 'lost'> = {
+  statuses: { 200: 'open', 202: 'open', 204: 'open' },
+  client: 'lost',
+  server: 'lost',
+  other: 'lost',
 };
 
 /** Codes of a 400 to the closing PUT that a whole new upload may cure: Nexus, Artifactory, distribution. */
@@ -138,6 +194,7 @@ export const PUT: StatusTable<'stored' | 'unauthorized' | 'denied' | 'limited' |
     412: 'doubtful',
     425: 'failed',
     429: 'limited',
+    499: 'failed',
   },
   client: 'refused',
   server: 'failed',

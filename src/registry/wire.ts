@@ -2,6 +2,7 @@ import type { Authorizer, Scope } from '../auth/scope.ts';
 import { type ErrorCode, type ErrorSide, PublishError } from '../errors.ts';
 import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
 import type { VerbOptions } from './client.ts';
+import { answerFacts } from './probe-facts.ts';
 
 /** What all verbs of one host share. */
 export type Wire = {
@@ -35,7 +36,10 @@ export function createAccess(): Access {
 }
 
 /** A request to the registry's own API, or to a session that it named. */
-export type WireRequest = Pick<HttpRequest, 'method' | 'headers' | 'body' | 'retries' | 'headersTimeout'> & {
+export type WireRequest = Pick<
+  HttpRequest,
+  'method' | 'headers' | 'body' | 'retries' | 'once' | 'headersTimeout' | 'aside'
+> & {
   /** A path of the API, or the whole URL that a Location gave. */
   readonly to: { readonly path: string } | { readonly session: URL };
   /** The target's first: some token servers read only one. */
@@ -60,7 +64,10 @@ export async function sendTo(
       : { url: to.session, namedBy: wire.host };
   const place = options.place === undefined ? {} : { place: options.place };
   try {
-    return await wire.authorizer.send({ ...rest, ...target, signal: options.signal, ...place }, wire.host, scopes);
+    const sent = { ...rest, ...target, signal: options.signal, ...place };
+    const response = await wire.authorizer.send(sent, wire.host, scopes);
+    options.onAnswer?.(answerFacts(response));
+    return response;
   } catch (error) {
     // The end of a run is no failure of this step, whatever it ended by.
     throw options.signal.aborted ? error : ofStep(step, error);

@@ -4,7 +4,7 @@ import { readDescriptor, readList, readPlatformFields, readStringMap } from '../
 import { algorithmOf, type Digest, digestOf, isDigest } from '../model/digest.ts';
 import { parseManifest } from '../model/manifest.ts';
 import { formatReference, parseReference } from '../model/reference.ts';
-import { invalidDocument, isJsonObject, type JsonObject, readJsonObject } from '../model/strict-json.ts';
+import { exactJson, invalidDocument, isJsonObject, type JsonObject, readJsonObject } from '../model/strict-json.ts';
 import type { Draft, DraftChild, DraftEntry, StoredDraft } from './draft.ts';
 
 /** Largest file of a draft in bytes: a thousand images with their manifests are about 4 MiB. */
@@ -38,7 +38,7 @@ export function encodeDraft({ draft, manifests }: StoredDraft): Uint8Array {
     })),
     manifests: Object.fromEntries(kept),
   };
-  const bytes = new TextEncoder().encode(`${JSON.stringify(document)}\n`);
+  const bytes = new TextEncoder().encode(`${exactJson(document)}\n`);
   if (bytes.length > DRAFT_SIZE_MAX) {
     throw new PublishError(
       'INDEX_TOO_LARGE',
@@ -70,8 +70,9 @@ export function decodeDraft(bytes: Uint8Array, file: string): StoredDraft {
 export const DROP_IT = 'Drop it with manifest-publish rm LIST, or remove the file, and create the list again.';
 
 /** A descriptor as a manifest has it: fields that we do not interpret stand beside the others. */
-function flat({ extra, ...descriptor }: Descriptor): object {
-  return { ...extra, ...descriptor };
+function flat({ extra, platformExtra, ...descriptor }: Descriptor): object {
+  const platform = platformExtra === undefined ? {} : { platform: { ...platformExtra, ...descriptor.platform } };
+  return { ...extra, ...descriptor, ...platform };
 }
 
 function digestsOf({ root, children }: DraftEntry): readonly Digest[] {

@@ -1,4 +1,5 @@
 import { PublishError } from '../errors.ts';
+import type { Digest } from '../model/digest.ts';
 import { isDockerType } from '../model/manifest.ts';
 import { parseReference, type Reference } from '../model/reference.ts';
 import type { IndexType, PublishRequest, SourceRequest } from '../publish/request.ts';
@@ -18,6 +19,8 @@ export type PushOptions = {
   /** Default true. */
   readonly verify?: boolean;
   readonly foreignLayers?: boolean;
+  readonly noClobber?: boolean;
+  readonly expectDigest?: Digest;
 };
 
 /**
@@ -50,6 +53,8 @@ export function pushRequest(draft: Draft, options: PushOptions = {}): PublishReq
     waitForSource: 0,
     dryRun: options.dryRun ?? false,
     verify: options.verify ?? true,
+    ...(options.noClobber === true ? { noClobber: true } : {}),
+    ...(options.expectDigest === undefined ? {} : { expectDigest: options.expectDigest }),
   };
 }
 

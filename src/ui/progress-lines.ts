@@ -38,8 +38,7 @@ function blobsTitle(tally: Tally, theme: Theme): string {
   const { mounted, copied, present, skipped } = tally.done;
   const done = mounted + copied + present + skipped;
   const parts = [
-    // One blob can go to several repositories, then more are done than were planned.
-    `blobs ${done} of ${Math.max(done, tally.blobs)}`,
+    `blobs ${done} of ${tally.blobs}`,
     ...(mounted > 0 ? [`mounted ${mounted}`] : []),
     ...(copied > 0 ? [`copied ${copied} (${formatBytes(tally.bytesSent)})`] : []),
     ...(present > 0 ? [`present ${present}`] : []),

@@ -37,6 +37,7 @@ function indexRows(children: readonly InspectedChild[]): Row[] {
     (child) => child.kind !== 'attestation' || child.subject === undefined || !listed.has(child.subject),
   );
   return own.map((child) => {
+    if (child.kind === 'missing') return [missingLabel(child), digestCell(child.digest), '', '', '', NOT_THERE];
     const about = children.filter(({ kind, subject }) => kind === 'attestation' && subject === child.digest).length;
     return [
       imageLabel(child),
@@ -47,6 +48,13 @@ function indexRows(children: readonly InspectedChild[]): Row[] {
       sharing(child, own),
     ];
   });
+}
+
+const NOT_THERE: Cell = { text: 'missing in the registry', style: 'bad' };
+
+/** What the index says that it would be. */
+function missingLabel({ platform, subject }: InspectedChild): string {
+  return imageLabel({ kind: subject === undefined ? 'image' : 'attestation', platform });
 }
 
 function imageRows(child: InspectedChild): Row[] {

@@ -1,10 +1,12 @@
 /** Data in, text out; the one door to the documents that commands print. */
+export { flatDescriptor, reportDocument } from './documents.ts';
 export { jsonText } from './json.ts';
 export { type DraftLine, renderDrafts } from './render-drafts.ts';
-export { type Circumstances, errorDocument, renderError, renderWarnings } from './render-error.ts';
+export { type Circumstances, errorDocument, renderError, renderWarnings, type TagEvent } from './render-error.ts';
 export { renderInspection } from './render-inspection.ts';
+export { renderMountCheck } from './render-mount-check.ts';
 export { type PlanEvent, renderPlan, renderSummary } from './render-report.ts';
 export { renderVerification } from './render-verification.ts';
 export { type Cell, type Column, renderTable, tableLines } from './table.ts';
 export { untrusted } from './text.ts';
-export { page, type Style, showsUnicode, type Theme, themeFor } from './theme.ts';
+export { page, type Style, showsUnicode, type Theme, type ThemedStream, themeFor } from './theme.ts';

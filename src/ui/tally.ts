@@ -36,6 +36,8 @@ export type Tally = {
   readonly imagesDone: Set<Digest>;
   blobs: number;
   readonly done: Record<BlobHow, number>;
+  /** How each blob came to be there, as far as known. */
+  readonly how: Map<Digest, BlobHow>;
   bytesSent: number;
   readonly running: Map<Digest, RunningBlob>;
   readonly tags: TagEvent[];
@@ -55,6 +57,7 @@ export function newTally(): Tally {
     imagesDone: new Set(),
     blobs: 0,
     done: { present: 0, mounted: 0, copied: 0, skipped: 0 },
+    how: new Map(),
     bytesSent: 0,
     running: new Map(),
     tags: [],
@@ -99,11 +102,16 @@ export function count(tally: Tally, event: PublishEvent, now: number): void {
       tally.running.set(event.digest, { ...blob, size: event.size, sent: event.sent, since });
       return;
     }
-    case 'blob.done':
+    case 'blob.done': {
       tally.running.delete(event.digest);
+      // One that turned out to be missing after all was brought again; it is one blob all the same.
+      const before = tally.how.get(event.digest);
+      if (before !== undefined) tally.done[before] -= 1;
+      tally.how.set(event.digest, event.how);
       tally.done[event.how] += 1;
       tally.bytesSent += event.bytesSent;
       return;
+    }
     case 'manifest.done':
       if (tally.images.has(event.digest)) tally.imagesDone.add(event.digest);
       return;

@@ -32,10 +32,13 @@ export function guard(line: string): string {
 
 /** Takes out userinfo and queries of URLs (presigned storage URLs are bearer secrets) and `Authorization` values. */
 export function redact(text: string): string {
-  return text
-    .replace(/\/\/[^\s/@]*@/gu, '//***@')
-    .replace(/(https?:\/\/[^\s?"'<>]*)\?[^\s"'<>]*/giu, '$1?***')
-    .replace(/\b([Bb]earer|[Bb]asic)\s+(?![Aa]uth)(?=[\w.~+/-]*[A-Z0-9=])[\w.~+/-]{8,}=*/gu, '$1 ***');
+  return (
+    text
+      .replace(/\/\/[^\s/@]*@/gu, '//***@')
+      // Each address whole, with or without a query: looking for the query would look at a row of them again and again.
+      .replace(/https?:\/\/[^\s"'<>]*/giu, (url) => url.replace(/\?.*$/su, '?***'))
+      .replace(/\b([Bb]earer|[Bb]asic)\s+(?![Aa]uth)(?=[\w.~+/-]*[A-Z0-9=])[\w.~+/-]{8,}=*/gu, '$1 ***')
+  );
 }
 
 /** A URL without userinfo, query and fragment. */

@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createAuthorizer } from '../../src/auth/authorizer.ts';
 import type { CredentialSource } from '../../src/auth/credentials.ts';
 import type { Authorizer, Scope } from '../../src/auth/scope.ts';
 import { PublishError } from '../../src/errors.ts';
+import { readErrorBody } from '../../src/http/error-body.ts';
 import { createLimiter } from '../../src/http/limiter.ts';
 import type { HttpRequest } from '../../src/http/message.ts';
 import { type Credential, Secret } from '../../src/http/origin.ts';
@@ -15,6 +17,7 @@ import {
   failure,
   jumpingClock,
   type RunningServer,
+  resolver,
   type Seen,
   serve,
   textOf,
@@ -34,6 +37,7 @@ const MOUNT: readonly Scope[] = [
 
 type Setup = {
   readonly credential?: Credential;
+  readonly signal?: AbortSignal;
   readonly lookup?: CredentialSource['lookup'];
   /** What the registry answers; by default 200 with the right token, else a challenge. */
   readonly registry?: (request: IncomingMessage, response: ServerResponse, seen: Seen, challenge: string) => void;
@@ -63,7 +67,12 @@ async function world(setup: Setup = {}): Promise<World> {
   });
   const transport = client({ retries: 1 });
   const lookup = setup.lookup ?? (() => Promise.resolve(setup.credential ?? NONE));
-  const authorizer = createAuthorizer({ transport, credentials: { lookup }, clock: transport.clock });
+  const authorizer = createAuthorizer({
+    transport,
+    credentials: { lookup },
+    clock: transport.clock,
+    ...(setup.signal === undefined ? {} : { signal: setup.signal }),
+  });
   return {
     registry,
     tokens,
@@ -208,7 +217,12 @@ describe('Bearer', () => {
   it.each([
     ['80 % of the life it was given', { token: 't1', expires_in: 100 }, 79_000, 81_000],
     ['48 s when it was given none', { token: 't1' }, 47_000, 49_000],
-    ['48 s when it was given nonsense', { token: 't1', expires_in: -1 }, 47_000, 49_000],
+    ['48 s when it was given less than nothing', { token: 't1', expires_in: -1 }, 47_000, 49_000],
+    ['48 s when it was given no number', { token: 't1', expires_in: { seconds: 900 } }, 47_000, 49_000],
+    ['48 s when it was given words', { token: 't1', expires_in: 'soon' }, 47_000, 49_000],
+    ['80 % of a life that is written as a text', { token: 't1', expires_in: '100' }, 79_000, 81_000],
+    ['19 hours when it was given for ever', { token: 't1', expires_in: 1e300 }, 69_000_000, 69_200_000],
+    ['48 s when both names are there', { token: 't1', access_token: 'other' }, 47_000, 49_000],
     ['a life of five seconds, too', { access_token: 't1', expires_in: 5 }, 3500, 4500],
   ])('renews a token after %s', async (_what, answer, before, after) => {
     const { ask, tokens, transport } = await world({
@@ -274,6 +288,55 @@ describe('Bearer', () => {
     }
     expect(tokens.requests).toHaveLength(1);
     expect(proofs(registry)).toEqual([undefined, 'Bearer t1', 'Bearer t1', 'Bearer t1']);
+  });
+
+  it('asks for one scope of a repository, the widest, since GitLab reads only the last', async () => {
+    const { ask, tokens } = await world();
+    const twice: readonly Scope[] = [
+      { repository: 'a/b', actions: 'pull,push,delete' },
+      { repository: 'c/d', actions: 'pull' },
+      { repository: 'a/b', actions: 'pull' },
+    ];
+    await (await ask(twice)).discard();
+    expect(query(tokens.requests[0]).getAll('scope')).toEqual([
+      'repository:a/b:pull,push,delete',
+      'repository:c/d:pull',
+    ]);
+  });
+
+  it('takes no scope from a challenge: neither GHCR’s placeholder nor the two of a mount', async () => {
+    const { ask, tokens } = await world({
+      registry: (request, response, _seen, challenge) => {
+        const two = challenge.replace('user/image:pull', 't/x:pull,push repository:s/x:pull');
+        if (request.headers.authorization === undefined)
+          response.writeHead(401, { 'www-authenticate': challenge }).end();
+        else response.writeHead(401, { 'www-authenticate': two }).end();
+      },
+    });
+    for (let count = 0; count < 2; count += 1) await (await ask(PULL)).discard();
+    expect(tokens.requests.map((seen) => query(seen).getAll('scope'))).toEqual([
+      ['repository:a/b:pull'],
+      ['repository:a/b:pull'],
+    ]);
+  });
+
+  it.each([
+    ['renews one that would lapse while a large body is sent', 300, 100_000, 2],
+    ['keeps one that will last', 3000, 100_000, 1],
+    ['keeps a young one that no new one could outlast', 60, 10_000, 1],
+  ])('%s', async (_what, life, age, requests) => {
+    const { ask, tokens, transport } = await world({
+      token: (_request, response, _seen, count) =>
+        response.end(JSON.stringify({ token: `t${count}`, expires_in: life })),
+    });
+    await (await ask()).discard();
+    transport.clock.advance(age);
+    // One GiB at 4 MiB/s takes 256 s. That the connection then closes on the length that was announced is no matter.
+    const body = { stream: Readable.from([Buffer.from('x')]), length: 1024 ** 3 };
+    await ask(PULL, { method: 'PUT', body, retries: 0, signal: AbortSignal.timeout(300) }).catch(() => undefined);
+    expect(tokens.requests).toHaveLength(requests);
+    await (await ask()).discard();
+    expect(tokens.requests).toHaveLength(requests);
   });
 
   it('does not send a stream again: its 401 is returned, and the token is renewed', async () => {
@@ -351,19 +414,58 @@ describe('a token server that gives none', () => {
     expect(tokens.requests).toHaveLength(2);
   });
 
-  it.each(['<html>secret</html>', '{}', '{"token":""}', '{"token":7}', '[]', '', '{"token":"a b"}', '{"token":"ä"}'])(
-    '200 with %j: a failure, and what came is not repeated',
-    async (body) => {
-      const { ask } = await world({ token: (_request, response) => response.end(body) });
-      const error = await failure(ask());
-      expect(error).toMatchObject({ code: 'REGISTRY_FAILED', exitCode: 5 });
-      expect(error.message).not.toContain('secret');
-    },
-  );
+  it.each([
+    '<html>secret</html>',
+    '{}',
+    '{"token":""}',
+    '{"token":7}',
+    '{"token":{"secret":1},"access_token":["secret"]}',
+    '[]',
+    'null',
+    '"secret"',
+    '',
+    '{"token":"a b"}',
+    '{"token":"ä"}',
+    '{"token":"secret\\r\\nX-Injected: 1"}',
+    '{"token":"secret\\u0000"}',
+    `{"token":"${'s'.repeat(64 * 1024)}"}`,
+    `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`,
+  ])('200 with %.60j: a breach of the protocol, and what came is not repeated', async (body) => {
+    const { ask, registry } = await world({ token: (_request, response) => response.end(body) });
+    const error = await failure(ask());
+    expect(error).toMatchObject({ code: 'PROTOCOL_VIOLATED', exitCode: 6 });
+    expect(error.message).toContain('token server');
+    expect(error.message).not.toMatch(/secret|sss/);
+    expect(registry.requests).toHaveLength(1);
+  });
 
   it('200 with more than 1 MiB: stopped', async () => {
     const { ask } = await world({ token: (_request, response) => response.end(Buffer.alloc(1024 * 1024 + 1)) });
-    expect((await failure(ask())).exitCode).toBe(6);
+    expect(await failure(ask())).toMatchObject({ code: 'PROTOCOL_VIOLATED', exitCode: 6 });
+  });
+
+  it('200 with any JSON at all: a token or a breach of the protocol, never a bug', async () => {
+    let body = '';
+    const { ask } = await world({ token: (_request, response) => response.end(body) });
+    const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string({ unit: 'binary' }), fc.stringMatching(/^[!-~]+$/));
+    const answer = fc.record(
+      { token: value, access_token: value, expires_in: fc.oneof(fc.double(), value), issued_at: value },
+      { requiredKeys: [] },
+    );
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(answer, fc.jsonValue()), async (document) => {
+        body = JSON.stringify(document);
+        count += 1;
+        const outcome = await ask([{ repository: `a/${count}`, actions: 'pull' }]).then(
+          (response) => response.discard().then(() => response.status),
+          (error) => (error instanceof PublishError ? error.code : error),
+        );
+        // 401: it is no token of which the registry knows.
+        expect([200, 401, 'PROTOCOL_VIOLATED']).toContain(outcome);
+      }),
+      { numRuns: 100 },
+    );
   });
 
   it('leaves the connection to the registry usable', async () => {
@@ -392,11 +494,59 @@ describe('realms', () => {
     expect(await failure(ask())).toMatchObject({ code: 'ORIGIN_REFUSED', exitCode: 7 });
   });
 
+  /** A registry with a public address; whatever is connected to is the server of the test. */
+  async function publicRegistry(realm: string) {
+    const server = await serve((request, response) => {
+      if (request.url?.startsWith('/token')) response.end('{"token":"t1"}');
+      else if (request.headers.authorization === 'Bearer t1') response.end('ok');
+      else response.writeHead(401, { 'www-authenticate': `Bearer realm="${realm}"` }).end();
+    });
+    const transport = client({
+      hosts: { 'r.test': { plainHttp: true } },
+      lookup: resolver((name) => (name === 'inside.test' ? ['10.1.2.3'] : ['203.0.113.7'])),
+      connectTo: () => ({ host: '127.0.0.1', port: String(server.port) }),
+      retries: 0,
+    });
+    const authorizer = createAuthorizer({
+      transport,
+      credentials: { lookup: async () => LOGIN },
+      clock: transport.clock,
+    });
+    const url = new URL('/v2/a/b/manifests/1', transport.baseUrl('r.test'));
+    const asked = authorizer.send({ method: 'GET', url, signal: AbortSignal.timeout(5000) }, 'r.test', PULL);
+    return { asked, server };
+  }
+
+  it.each([
+    'http://10.1.2.3/token',
+    'http://127.0.0.1:1/token',
+    'http://2130706433/token',
+    'http://localhost/token',
+    'http://[::ffff:7f00:1]/token',
+    'http://[fe80::1]/token',
+    'http://metadata.google.internal/token',
+    'http://inside.test/token',
+  ])('nearer to the user than the registry are shown nothing: %s', async (realm) => {
+    const { asked, server } = await publicRegistry(realm);
+    expect(await failure(asked)).toMatchObject({ code: 'ORIGIN_REFUSED', exitCode: 7 });
+    expect(proofs(server)).toEqual([undefined]);
+  });
+
+  it('on another public host are shown the login, and the registry the token', async () => {
+    const { asked, server } = await publicRegistry('http://auth.other.test/token');
+    expect(await textOf(await asked)).toBe('ok');
+    expect(server.requests.map(({ headers }) => [headers.host, headers.authorization])).toEqual([
+      ['r.test', undefined],
+      ['auth.other.test', BASIC],
+      ['r.test', 'Bearer t1'],
+    ]);
+  });
+
   it('must be addresses', async () => {
     const { ask } = await world({
       registry: (_request, response) => response.writeHead(401, { 'www-authenticate': 'Bearer realm="token"' }).end(),
     });
-    expect(await failure(ask())).toMatchObject({ code: 'REGISTRY_FAILED' });
+    expect(await failure(ask())).toMatchObject({ code: 'PROTOCOL_VIOLATED' });
   });
 });
 
@@ -461,21 +611,31 @@ describe('other answers of 401', () => {
     expect(error.message).toContain('negotiate or ntlm');
   });
 
-  it.each([{}, { 'www-authenticate': '' }, { 'www-authenticate': 'Bearer service="x"' }])(
-    'returns one that asks for nothing that can be answered: %j',
+  it.each([{}, { 'www-authenticate': '' }, { 'www-authenticate': ', ,' }])(
+    'returns one that asks for nothing: %j',
     async (headers) => {
       const { ask, registry } = await world({
         credential: LOGIN,
         registry: (_request, response) => response.writeHead(401, headers).end(),
       });
-      const outcome = await ask().then(
-        (response) => response.discard().then(() => response.status),
-        (error) => error.code,
-      );
-      expect([401, 'UNAUTHORIZED']).toContain(outcome);
+      const response = await ask();
+      expect(response.status).toBe(401);
+      await response.discard();
       expect(registry.requests).toHaveLength(1);
     },
   );
+
+  it('says of a Bearer challenge without a realm what is missing', async () => {
+    const { ask, registry } = await world({
+      credential: LOGIN,
+      registry: (_request, response) =>
+        response.writeHead(401, { 'www-authenticate': 'Bearer service="x", Negotiate' }).end(),
+    });
+    const error = await failure(ask());
+    expect(error).toMatchObject({ code: 'UNAUTHORIZED', exitCode: 3, status: 401 });
+    expect(error.message).toContain('names no token server (a Bearer challenge without realm)');
+    expect(registry.requests).toHaveLength(1);
+  });
 });
 
 describe('the first request', () => {
@@ -616,6 +776,23 @@ describe('announced scopes', () => {
     waiting.at(-1)?.end('{"token":"t9"}');
   });
 
+  it('are asked for no longer than the run lasts', async () => {
+    const run = new AbortController();
+    let gone = 0;
+    const { ask, authorizer, registry, tokens } = await world({
+      signal: run.signal,
+      token: (request, response, _seen, count) => {
+        if (request.url?.includes('slow') !== true) response.end(JSON.stringify({ token: `t${count}` }));
+        else response.on('close', () => (gone += 1));
+      },
+    });
+    authorizer.announce(registry.host, [[{ repository: 'slow', actions: 'pull' }]]);
+    await (await ask()).discard();
+    await expect.poll(() => tokens.requests.length).toBe(2);
+    run.abort(new Error('the run has ended'));
+    await expect.poll(() => gone).toBe(1);
+  });
+
   it('never fail', async () => {
     const { ask, authorizer, registry, tokens } = await world({
       token: (request, response, _seen, count) => {
@@ -692,7 +869,8 @@ describe('where Authorization goes', () => {
 
   it('takes the login of the repository that is asked for first', async () => {
     const { ask, tokens } = await world({
-      lookup: async (_host, repository) => ({ kind: 'basic', username: repository, password: new Secret('p') }),
+      lookup: async (_host, repository) =>
+        repository === 's/x' ? NONE : { kind: 'basic', username: repository, password: new Secret('p') },
     });
     await (await ask(MOUNT)).discard();
     await (await ask(PULL)).discard();
@@ -746,5 +924,77 @@ describe('advice', () => {
     expect((await authorizer.advise('r.test', 'a/b')).login).toContain(
       'the login found for r.test/a/b in /home/u/.docker/config.json was refused',
     );
+  });
+});
+
+describe('a source with a login of its own', () => {
+  const lookup = async (_host: string, repository: string): Promise<Credential> => ({
+    kind: 'basic',
+    username: `robot$${repository.slice(0, 1)}+ci`,
+    password: new Secret(`p-${repository.slice(0, 1)}`),
+  });
+
+  it.each(['Bearer', 'Basic'])('bars the request that would need both, before a %s login is shown', async (scheme) => {
+    const { ask, tokens, registry } = await world({
+      lookup,
+      registry: (request, response, _seen, challenge) => {
+        const header = scheme === 'Basic' ? 'Basic realm="r"' : challenge;
+        if (request.headers.authorization === undefined) response.writeHead(401, { 'www-authenticate': header }).end();
+        else response.end('ok');
+      },
+    });
+    const error = await failure(ask(MOUNT, { method: 'POST' }));
+    expect(error).toMatchObject({ code: 'DENIED', exitCode: 3 });
+    expect(error.message).toContain(`${registry.host}/t/x and ${registry.host}/s/x have different logins`);
+    expect(error.message).not.toContain('p-');
+    expect(tokens.requests).toHaveLength(0);
+    expect(proofs(registry)).toEqual([undefined]);
+    expect(await textOf(await ask([{ repository: 's/x', actions: 'pull' }]))).toBe('ok');
+    const shown = proofs(scheme === 'Basic' ? registry : tokens).at(-1);
+    expect(Buffer.from(shown?.slice(6) ?? '', 'base64').toString()).toBe('robot$s+ci:p-s');
+  });
+
+  it('costs no token ahead of need', async () => {
+    const { ask, authorizer, tokens, registry } = await world({ lookup });
+    authorizer.announce(registry.host, [MOUNT]);
+    await (await ask()).discard();
+    expect(tokens.requests.map((seen) => query(seen).getAll('scope'))).toEqual([['repository:a/b:pull']]);
+  });
+
+  it('bars nothing where the registry asks for no login', async () => {
+    const { ask } = await world({ lookup, registry: (_request, response) => response.end('ok') });
+    for (let count = 0; count < 2; count += 1) expect(await textOf(await ask(MOUNT, { method: 'POST' }))).toBe('ok');
+  });
+
+  it('is none where the same login stands under two names', async () => {
+    const same = async (): Promise<Credential> => ({ kind: 'basic', username: 'u', password: new Secret('p') });
+    const { ask, tokens } = await world({ lookup: same });
+    expect(await textOf(await ask(MOUNT))).toBe('ok');
+    expect(proofs(tokens)).toEqual([BASIC]);
+  });
+});
+
+describe('an answer that repeats what it was sent', () => {
+  it('is read without our secrets, from the registry and from the token server', async () => {
+    const echo: NonNullable<Setup['token']> = (request, response) => {
+      const message = `no: ${request.headers.authorization} for u:hunter22x`;
+      response.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message, detail: { message } }] }));
+    };
+    const credential: Credential = { kind: 'basic', username: 'u', password: new Secret('hunter22x') };
+    const refused = await failure((await world({ credential, token: echo })).ask());
+    expect(refused.message).toContain('no: Basic *** for ***');
+    expect(refused.message).not.toMatch(/hunter22x|dTpodW50ZXIyMng/);
+
+    const { ask } = await world({
+      credential,
+      registry: (request, response, seen, challenge) => {
+        if (request.headers.authorization !== undefined) return echo(request, response, seen, 0);
+        response.writeHead(401, { 'www-authenticate': challenge }).end();
+      },
+      token: (_request, response) => response.end('{"token":"gh0-opaque-token-of-the-day"}'),
+    });
+    const body = await readErrorBody(await ask());
+    expect(body.message).toBe('no: Bearer *** for ***');
+    expect(body.detail).toBe('message: no: Bearer *** for ***');
   });
 });

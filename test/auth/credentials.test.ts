@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
+import { isMainThread } from 'node:worker_threads';
 import { afterAll, describe, expect, it } from 'vitest';
 import { keysFor, normaliseKey } from '../../src/auth/auth-file.ts';
 import { createCredentialSource } from '../../src/auth/credentials.ts';
@@ -129,6 +131,19 @@ describe('logins in files', () => {
     const auth = base64('00000000-0000-0000-0000-000000000000:');
     const { user } = source({ [CONFIG]: { auths: { 'l.test': { auth, identitytoken: 'REFRESH' } } } });
     expect(await user('l.test')).toBe('token REFRESH');
+  });
+
+  it('keep the two robots of a host apart, with $ and + in their names', async () => {
+    const auths = {
+      'harbor.test/one': { auth: base64('robot$one+ci:p$1+/=') },
+      'harbor.test/two': { username: 'robot$two+ci', password: 'p:2' },
+      'quay.test/org': { auth: base64('org+robot:x') },
+    };
+    const { user } = source({ [CONFIG]: { auths } });
+    expect(await user('harbor.test', 'one/app')).toBe('robot$one+ci/p$1+/=');
+    expect(await user('harbor.test', 'two/app')).toBe('robot$two+ci/p:2');
+    expect(await user('harbor.test', 'three/app')).toBe('none');
+    expect(await user('quay.test', 'org/app')).toBe('org+robot/x');
   });
 
   it('decide by the longest path', async () => {
@@ -279,6 +294,37 @@ describe('helpers', () => {
     expect(without.asked).toEqual(['docker-credential-own r.test']);
   });
 
+  it('have a login for each path of a host, the longest first, and the host’s for the rest', async () => {
+    const config = { auths: { 'quay.test': {}, 'quay.test/a': {}, 'quay.test/a/b': {} }, credsStore: 'fake' };
+    const names = ['quay.test', 'quay.test/a'];
+    const store = (server: string) => (names.includes(server) ? login(server) : NOT_FOUND);
+    const here = source({ [CONFIG]: config }, { helpers: { 'docker-credential-fake': store } });
+    expect(await here.user('quay.test', 'a/b/x')).toBe('quay.test/a/s');
+    expect(await here.user('quay.test', 'a/x')).toBe('quay.test/a/s');
+    expect(await here.user('quay.test', 'c/x')).toBe('quay.test/s');
+    expect(here.asked.map((line) => line.split(' ')[1])).toEqual(['quay.test/a/b', 'quay.test/a', 'quay.test']);
+  });
+
+  it('that are named for a longer path come before the login of the host in the file', async () => {
+    const auths = { 'quay.test': { auth: base64('host:x') }, 'quay.test/a': {} };
+    const store = (server: string) => (server === 'quay.test/a' ? login('robot') : NOT_FOUND);
+    const helpers = { 'docker-credential-fake': store };
+    const here = source({ [CONFIG]: { auths, credsStore: 'fake' } }, { helpers });
+    expect(await here.user('quay.test', 'a/x')).toBe('robot/s');
+    expect(await here.user('quay.test', 'b/x')).toBe('host/x');
+    expect(await source({ [CONFIG]: { auths } }).user('quay.test', 'a/x')).toBe('host/x');
+  });
+
+  it('may be named by path, are asked for it, and then for the host', async () => {
+    const config = { credHelpers: { 'quay.test/a': 'one', 'quay.test/b': 'one', 'quay.test': 'two' } };
+    const one = (server: string) => (server === 'quay.test/b' ? NOT_FOUND : login(`one ${server}`));
+    const helpers = { 'docker-credential-one': one, 'docker-credential-two': () => login('two') };
+    const here = source({ [CONFIG]: config }, { helpers });
+    expect(await here.user('quay.test', 'a/x')).toBe('one quay.test/a/s');
+    expect(await here.user('quay.test', 'b/x')).toBe('one quay.test/s');
+    expect(await here.user('quay.test', 'c/x')).toBe('two/s');
+  });
+
   it('come after a login that stands in the file', async () => {
     const config = { auths: { 'r.test': { auth: base64('file:x') } }, credsStore: 'store' };
     const here = source({ [CONFIG]: config }, { helpers: { 'docker-credential-store': () => login('store') } });
@@ -347,6 +393,16 @@ describe('helpers', () => {
   });
 });
 
+/** Whether the process does something; one that has ended may wait for its parent to notice. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
 describe('running a helper', () => {
   const folders: string[] = [];
   afterAll(async () => {
@@ -390,6 +446,30 @@ describe('running a helper', () => {
     await expect.poll(pipes).toBeLessThanOrEqual(before);
   });
 
+  it('ends it with the run, and what it has started with it', async () => {
+    const ending = new AbortController();
+    const folder = await helper('sleep 30 & echo $! > "$0.child"; sleep 30');
+    const killGroup = (leader: number) => void process.kill(-leader, 'SIGKILL');
+    const run = createHelperRunner({
+      env: { PATH: `${folder}:/usr/bin:/bin` },
+      platform: 'linux',
+      signal: ending.signal,
+      killGroup,
+    });
+    const answer = run('docker-credential-test', 'r.test');
+    let child = 0;
+    await expect
+      .poll(async () => {
+        child = Number(await readFile(join(folder, 'docker-credential-test.child'), 'utf8').catch(() => ''));
+        return child;
+      })
+      .toBeGreaterThan(0);
+    ending.abort();
+    expect(await answer).toEqual({ kind: 'failed', why: 'was ended with the run' });
+    await expect.poll(() => isRunning(child)).toBe(false);
+    expect(await run('docker-credential-test', 'r.test')).toEqual({ kind: 'failed', why: 'was ended with the run' });
+  });
+
   it('does not wait for what it leaves running', async () => {
     const path = await helper('sleep 30 & head -c 60000 /dev/zero | tr "\\0" x');
     const start = performance.now();
@@ -406,7 +486,8 @@ describe('running a helper', () => {
     });
   });
 
-  it('looks for it on PATH alone, never in the current folder', async () => {
+  // A thread, as mutation tests run in, cannot change its folder.
+  it.runIf(isMainThread)('looks for it on PATH alone, never in the current folder', async () => {
     const path = await helper('exit 0');
     const before = process.cwd();
     const missing = { kind: 'failed', why: 'is not on PATH' };

@@ -1,9 +1,9 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type RunningRegistry, startRegistry } from '../../src/registry-server/index.ts';
+import type { RunningRegistry } from '../../src/registry-server/index.ts';
 import { makeImage, makeIndex, putBuilt, seedAttested, seedImage } from '../helpers/images.ts';
-import { requests, withRegistry, writes } from '../helpers/registry.ts';
+import { requests, startRegistry, withRegistry, writes } from '../helpers/registry.ts';
 import { created, filesIn, newUser, type User, writeDockerDraft } from './drafts.ts';
 import { parsed } from './program.ts';
 

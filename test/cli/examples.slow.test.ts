@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningRegistry, seedDebian, startRegistry } from '../../src/registry-server/index.ts';
+import { type RunningRegistry, seedDebian } from '../../src/registry-server/index.ts';
+import { startRegistry } from '../helpers/registry.ts';
 import { cli, emptyFolder } from './program.ts';
 
 type Manifest = {
@@ -42,7 +43,19 @@ describe('the examples of the help pages', () => {
 
   it('are there for every command', () => {
     expect(new Set(all.map(([, [first]]) => first))).toEqual(
-      new Set(['publish', 'create', 'annotate', 'push', 'inspect', 'rm', 'ls', 'verify', 'registry', 'demo']),
+      new Set([
+        'publish',
+        'create',
+        'annotate',
+        'push',
+        'inspect',
+        'rm',
+        'ls',
+        'verify',
+        'mount-check',
+        'registry',
+        'demo',
+      ]),
     );
   });
 

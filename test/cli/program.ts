@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, onTestFinished, TestRunner } from 'vitest';
-import { type Finished, run, type Variables } from '../helpers/processes.ts';
+import type { Finished, Variables } from '../helpers/processes.ts';
+import { runProgram } from '../helpers/program.ts';
 
-/** The program as it ships. `npm test` builds it first. */
-export const BIN: string = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+export { BIN } from '../helpers/program.ts';
 
 /** An empty folder that is both home and working folder, gone after the test or, made outside of one, those of the file. */
 export function emptyFolder(): string {
@@ -23,17 +22,17 @@ export function variables(folder: string, more: Variables = {}): Variables {
   return { HOME: folder, XDG_CONFIG_HOME: join(folder, '.config'), ...more };
 }
 
-/** Runs the program to its end, away from everything that this machine or repository configures. */
+/**
+ * Runs the program to its end, away from everything that this machine or repository configures, and judges it by the
+ * rules of every run.
+ */
 export function cli(
   folder: string,
   args: readonly string[],
   options: { readonly env?: Variables; readonly timeout?: number } = {},
 ): Promise<Finished> {
-  return run(process.execPath, [BIN, ...args], {
-    cwd: folder,
-    env: variables(folder, options.env),
-    ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
-  });
+  const { env, timeout } = options;
+  return runProgram(args, { folder, env: variables(folder, env), ...(timeout === undefined ? {} : { timeout }) });
 }
 
 /** What `--json` wrote. */

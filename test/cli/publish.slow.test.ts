@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PublishReport } from '../../src/publish/report.ts';
-import { type RunningRegistry, seedDebian, startRegistry } from '../../src/registry-server/index.ts';
+import { type RunningRegistry, seedDebian } from '../../src/registry-server/index.ts';
+import { startRegistry } from '../helpers/registry.ts';
 import { cli, emptyFolder, parsed } from './program.ts';
 
 const folder = emptyFolder();

@@ -2,10 +2,10 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PublishReport } from '../../src/publish/report.ts';
-import { type RunningRegistry, startRegistry } from '../../src/registry-server/index.ts';
+import type { RunningRegistry } from '../../src/registry-server/index.ts';
 import { type BuiltManifest, MEDIA_TYPES, seedAttested, seedImage } from '../helpers/images.ts';
 import { checkInvariants } from '../helpers/publishing.ts';
-import { requests, withRegistry, writes } from '../helpers/registry.ts';
+import { requests, startRegistry, withRegistry, writes } from '../helpers/registry.ts';
 import { created, filesIn, newUser, type User, writeDockerDraft } from './drafts.ts';
 import { parsed } from './program.ts';
 

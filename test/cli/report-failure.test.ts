@@ -10,7 +10,7 @@ function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; 
   const stream = () => new PassThrough() as unknown as NodeJS.WriteStream;
   const world: World = {
     env: {},
-    folder: '/',
+    folder: () => '/',
     home: () => '/',
     writer: { pid: 1, host: 'here', isAlive: () => true },
     token: () => 'token',
@@ -21,12 +21,14 @@ function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; 
     print: async (content) => {
       seen.stdout += content;
     },
+    conceal: (text) => text,
     note: (text) => {
       seen.stderr += text;
     },
     setExitCode: (code) => {
       seen.exitCode = code;
     },
+    expectEnd: () => () => undefined,
     abortOnSignals: () => () => undefined,
     onCrash: () => undefined,
     endWithin: () => undefined,
@@ -39,6 +41,23 @@ async function reported(error: unknown, ...argv: string[]) {
   await reportFailure(world, argv, error);
   return seen;
 }
+
+describe('a document that cannot be written', () => {
+  it('is told for people instead, once, with the exit code of what failed', async () => {
+    const { world, seen } = fakeWorld();
+    let tries = 0;
+    const full: World = {
+      ...world,
+      print: () => {
+        tries += 1;
+        return Promise.reject(new PublishError('FILE_FAILED', 'cannot write to stdout (ENOSPC)', 'Make room.'));
+      },
+    };
+    await reportFailure(full, ['--json'], new PublishError('DENIED', 'may not push', 'Log in.'));
+    expect(seen.stderr).toContain('may not push');
+    expect({ tries, exitCode: seen.exitCode }).toEqual({ tries: 1, exitCode: 3 });
+  });
+});
 
 describe('a bug of ours', () => {
   const bug = new TypeError('x is not a function');

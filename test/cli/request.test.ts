@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { publishRequest } from '../../src/cli/request.ts';
 import { formatReference } from '../../src/model/reference.ts';
+import { requestOf } from '../helpers/publishing.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 
@@ -10,7 +11,9 @@ function targets(target: string, tags: readonly string[]): readonly string[] {
 
 describe('a publish request', () => {
   it('has defaults for everything but target and sources', () => {
-    expect(publishRequest({ target: 'acme/app:1', sources: ['linux/arm=acme/arm', DIGEST] })).toEqual({
+    const sources = ['linux/arm=acme/arm', DIGEST];
+    expect(publishRequest({ target: 'acme/app:1', sources })).toEqual({
+      ...requestOf('acme/app:1', sources),
       targets: [{ host: 'docker.io', repository: 'acme/app', tag: '1' }],
       sources: [
         {
@@ -19,15 +22,6 @@ describe('a publish request', () => {
         },
         { reference: { host: 'docker.io', repository: 'acme/app', digest: DIGEST } },
       ],
-      type: 'auto',
-      annotations: {},
-      layout: 'plain',
-      platforms: [],
-      forcePlatform: false,
-      foreignLayers: false,
-      waitForSource: 0,
-      dryRun: false,
-      verify: true,
     });
   });
 

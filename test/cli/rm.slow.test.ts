@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type RunningRegistry, startRegistry } from '../../src/registry-server/index.ts';
+import type { RunningRegistry } from '../../src/registry-server/index.ts';
 import { makeImage, seedImage } from '../helpers/images.ts';
+import { startRegistry } from '../helpers/registry.ts';
 import { created, filesIn, newUser, type User, writeDockerDraft } from './drafts.ts';
 import { parsed } from './program.ts';
 

@@ -4,8 +4,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type RunningRegistry, seedDebian, startRegistry } from '../../src/registry-server/index.ts';
+import { type RunningRegistry, seedDebian } from '../../src/registry-server/index.ts';
 import { run } from '../helpers/processes.ts';
+import { startRegistry } from '../helpers/registry.ts';
 import { BIN, cli, emptyFolder, variables } from './program.ts';
 
 const folder = emptyFolder();

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningRegistry, seedDebian, startRegistry } from '../../src/registry-server/index.ts';
+import { type RunningRegistry, seedDebian } from '../../src/registry-server/index.ts';
+import { startRegistry } from '../helpers/registry.ts';
 import { selfSigned } from '../http/certificate.ts';
 import { cli, emptyFolder } from './program.ts';
 

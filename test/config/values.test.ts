@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hostOf, nearest, parseCount, parseDuration } from '../../src/config/values.ts';
+import { hostOf, nearest, parseChunkSize, parseCount, parseDuration } from '../../src/config/values.ts';
 
 describe('durations', () => {
   it.each([
@@ -30,6 +30,39 @@ describe('counts', () => {
     for (const text of ['0', '65', '', '-1', '4.0', '1e1', '0x4', ' 4', '٤']) {
       expect(parseCount(text, 1, 64), text).toBeUndefined();
     }
+  });
+});
+
+describe('chunk sizes', () => {
+  it.each([
+    ['64KiB', 65_536],
+    ['8MiB', 8_388_608],
+    ['8 MiB', 8_388_608],
+    ['1GiB', 1_073_741_824],
+    ['1048576', 1_048_576],
+    [65_536, 65_536],
+  ])('%j is %i bytes', (value, bytes) => {
+    expect(parseChunkSize(value)).toBe(bytes);
+  });
+
+  it.each([
+    '63KiB',
+    '2GiB',
+    '1025MiB',
+    '8MB',
+    '8m',
+    '8',
+    '',
+    '-8MiB',
+    '1.5MiB',
+    '8MiB ',
+    '1e9',
+    65_535,
+    65_536.5,
+    NaN,
+    Infinity,
+  ])('refuses %j', (value) => {
+    expect(parseChunkSize(value)).toBeUndefined();
   });
 });
 

@@ -14,7 +14,7 @@ export type ExternalRegistry = {
   stop(): Promise<void>;
 };
 
-/** Who may use a registry of Debian's. */
+/** Who may use a registry of distribution's. */
 export type RegistryAuth =
   | { readonly kind: 'basic'; readonly user: BasicUser }
   | { readonly kind: 'token'; readonly server: TokenServer };
@@ -42,16 +42,29 @@ export async function makeFolder(): Promise<{ readonly path: string; remove(): P
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
+/** Where a registry of distribution's stores, and who may use it. */
+export type DistributionOptions = { readonly auth?: RegistryAuth; readonly tls?: Certificate };
+
 /**
  * Debian's `docker-registry` (distribution 2.8) on a port of its own choice, storing in `folder`/storage. Several may
  * serve one folder at a time, so that an open one can look behind one that wants credentials. Deletes are enabled.
  */
-export async function startDebianRegistry(
+export function startDebianRegistry(folder: string, options: DistributionOptions = {}): Promise<ExternalRegistry> {
+  return startDistribution('docker-registry', folder, options);
+}
+
+/** distribution 3, as {@link startDebianRegistry}; `.ci/run` builds it under a name that stands in nobody's way. */
+export function startDistributionV3(folder: string, options: DistributionOptions = {}): Promise<ExternalRegistry> {
+  return startDistribution('distribution-v3', folder, options);
+}
+
+async function startDistribution(
+  program: string,
   folder: string,
-  options: { readonly auth?: RegistryAuth; readonly tls?: Certificate } = {},
+  options: DistributionOptions,
 ): Promise<ExternalRegistry> {
   await mkdir(folder, { recursive: true });
-  const name = `${options.auth?.kind ?? 'open'}-${options.tls === undefined ? 'http' : 'https'}`;
+  const name = `${program}-${options.auth?.kind ?? 'open'}-${options.tls === undefined ? 'http' : 'https'}`;
   const configuration = {
     version: '0.1',
     log: { level: 'info', accesslog: { disabled: true } },
@@ -70,7 +83,10 @@ export async function startDebianRegistry(
   // JSON is YAML.
   const file = join(folder, `${name}.yml`);
   await writeFile(file, JSON.stringify(configuration, undefined, 2));
-  const server = await startServer(needProgram('docker-registry'), ['serve', file], /listening on (127\.0\.0\.1:\d+)/);
+  // distribution 3 looks for a collector of traces unless it is told that there is none.
+  const env = { OTEL_TRACES_EXPORTER: 'none' };
+  const args = ['serve', file];
+  const server = await startServer(needProgram(program), args, /listening on (127\.0\.0\.1:\d+)/, { env });
   return { host: server.found, process: server, stop: () => server.stop() };
 }
 

@@ -16,6 +16,8 @@ export type Finished = {
   readonly stderr: string;
   /** The kernel's high-water mark of resident memory in bytes; 0 when the program was too quick to be seen. */
   readonly peakMemory: number;
+  /** From the last that it wrote until it had ended, in ms. */
+  readonly lingered: number;
 };
 
 /** A program that keeps running until it is stopped. */
@@ -67,6 +69,12 @@ export async function run(program: string, args: readonly string[], options: Run
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   const memory = watchMemory(child);
+  let lastWord = performance.now();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', () => {
+      lastWord = performance.now();
+    });
+  }
   const timeout = options.timeout ?? 60_000;
   let late = false;
   const timer = setTimeout(() => {
@@ -85,7 +93,9 @@ export async function run(program: string, args: readonly string[], options: Run
   if (late) {
     throw new Error(`${program} ${args.join(' ')} did not end within ${timeout} ms\n${stdout()}${stderr()}`);
   }
-  return { exitCode: child.exitCode ?? undefined, stdout: stdout(), stderr: stderr(), peakMemory: memory.peak() };
+  const lingered = performance.now() - lastWord;
+  const output = { stdout: stdout(), stderr: stderr() };
+  return { exitCode: child.exitCode ?? undefined, ...output, peakMemory: memory.peak(), lingered };
 }
 
 /**

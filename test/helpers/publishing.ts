@@ -1,5 +1,8 @@
+import { setMaxListeners } from 'node:events';
 import { expect } from 'vitest';
-import { createRuntime } from '../../src/cli/runtime.ts';
+import { createSecrets } from '../../src/auth/secrets.ts';
+import { connect } from '../../src/cli/connect.ts';
+import { SYSTEM_CLOCK } from '../../src/cli/runtime.ts';
 import { DEFAULT_NETWORK, type NetworkSettings } from '../../src/cli/settings.ts';
 import { parseReference, withTag } from '../../src/model/reference.ts';
 import type { PublishEvent } from '../../src/publish/events.ts';
@@ -9,20 +12,27 @@ import type { PublishReport } from '../../src/publish/report.ts';
 import type { PublishRequest } from '../../src/publish/request.ts';
 import { parseSource } from '../../src/publish/source.ts';
 import type { Operation, RunningRegistry, SeededImage } from '../../src/registry-server/index.ts';
+import { errorDocument } from '../../src/ui/render.ts';
+import { type Secret, violations } from './invariants.ts';
+import { type Ending, loginText, STRANGER, startWatching, withSockets } from './watching.ts';
 
 /** What a test may say of a publish; the rest is as the command line has it without flags. */
 export type PublishOptions = Partial<Omit<PublishRequest, 'targets' | 'sources'>> & {
   readonly tags?: readonly string[];
-  readonly network?: Partial<NetworkSettings>;
+  readonly network?: Partial<Omit<NetworkSettings, 'timeout'>>;
+  /** Passwords of the user `robot` by host. */
+  readonly logins?: Readonly<Record<string, string>>;
   /** Replaces the clock, so that waits take no time. */
   readonly patient?: boolean;
+  /** With `patient`: told of every wait of policy, in ms; whoever keeps time for the registry can turn it on. */
+  readonly onSleep?: (milliseconds: number) => void;
   readonly onEvent?: (event: PublishEvent) => void;
 };
 
 /** A request as the command line would make it. */
 export function requestOf(target: string, sources: readonly string[], options: PublishOptions = {}): PublishRequest {
   const reference = parseReference(target);
-  const { tags = [], network: _network, patient: _patient, onEvent: _onEvent, ...fields } = options;
+  const { tags = [], network: _network, patient: _patient, onSleep: _s, onEvent: _e, logins: _l, ...fields } = options;
   return {
     targets: [reference, ...tags.map((tag) => withTag(reference, tag))],
     sources: sources.map((text) => parseSource(text, reference)),
@@ -39,29 +49,86 @@ export function requestOf(target: string, sources: readonly string[], options: P
   };
 }
 
-/** Runs something with the real ports of the program, away from the user's environment, and closes them. */
-export async function withPorts<T>(
-  options: Pick<PublishOptions, 'network' | 'patient' | 'onEvent'>,
+/** What {@link withPorts} may be told. */
+export type PortOptions = Pick<PublishOptions, 'network' | 'patient' | 'onSleep' | 'onEvent' | 'logins'>;
+
+/**
+ * Runs something with the real ports of the program, away from the user's environment, and closes them. Afterwards it
+ * has connected to loopback alone, has left no socket open, and has told nobody's password.
+ */
+export function withPorts<T>(
+  options: PortOptions,
   use: (ports: PublishPorts, signal: AbortSignal) => Promise<T>,
+  registries: readonly RunningRegistry[] = [],
 ): Promise<T> {
-  const runtime = await createRuntime({
-    isolated: true,
-    network: { ...DEFAULT_NETWORK, ...options.network },
-    observer: { emit: options.onEvent ?? (() => undefined), http: () => undefined },
+  return withSockets(async (sockets) => {
+    const watching = startWatching(registries, sockets);
+    const told: unknown[] = [];
+    const login = {
+      env: { DOCKER_AUTH_CONFIG: loginText(options.logins) },
+      platform: 'linux' as const,
+      home: () => '/nonexistent',
+    };
+    const observer = {
+      emit: (event: PublishEvent) => {
+        told.push(event);
+        options.onEvent?.(event);
+      },
+      http: (event: unknown) => void told.push(event),
+    };
+    const surroundings = { env: {}, clock: SYSTEM_CLOCK, random: Math.random, secrets: createSecrets() };
+    const connections = await connect({ ...DEFAULT_NETWORK, ...options.network }, observer, surroundings, login);
+    const sleep = async (milliseconds: number): Promise<void> => options.onSleep?.(milliseconds);
+    const clock = options.patient === true ? { ...SYSTEM_CLOCK, sleep } : SYSTEM_CLOCK;
+    const controller = new AbortController();
+    setMaxListeners(0, controller.signal);
+    let ended: { readonly value: T } | { readonly error: unknown };
+    try {
+      ended = { value: await use({ ...connections.ports, clock }, controller.signal) };
+    } catch (error) {
+      ended = { error };
+    }
+    await connections.close();
+    await sockets.settled();
+    watching.check({ ...endingOf(ended, told), secrets: secretsOf(options.logins) });
+    if ('error' in ended) throw ended.error;
+    return ended.value;
   });
-  const { clock } = runtime.ports;
-  const ports =
-    options.patient === true ? { ...runtime.ports, clock: { ...clock, sleep: async () => undefined } } : runtime.ports;
-  try {
-    return await use(ports, runtime.controller.signal);
-  } finally {
-    await runtime.close();
+}
+
+/** Every login that a run of tests holds, and whose it is. */
+export function secretsOf(logins: Readonly<Record<string, string>> = {}): readonly Secret[] {
+  const stranger: Secret = { host: STRANGER.host, text: STRANGER.password };
+  return [stranger, ...Object.entries(logins).map(([host, text]) => ({ host, text }))];
+}
+
+/** What a run in this process came to, as the program would tell it. */
+export function endingOf(
+  ended: { readonly value: unknown } | { readonly error: unknown },
+  told: readonly unknown[] = [],
+): Ending {
+  const events = told.map((event) => JSON.stringify(event)).join('\n');
+  if ('error' in ended) {
+    const document = errorDocument(ended.error);
+    const outputs = { events, error: JSON.stringify(document), stack: String(Object(ended.error).stack) };
+    return { exitCode: document.error.exitCode, printed: [], outputs };
   }
+  const { value } = ended;
+  const printed = isReport(value) && value.dryRun !== true ? digestsOf(value) : [];
+  return { exitCode: 0, printed, outputs: { events, result: JSON.stringify(value) ?? '' } };
+}
+
+function digestsOf(report: PublishReport): readonly string[] {
+  return report.lists.flatMap(({ targets }) => targets.map(({ digest }) => digest));
+}
+
+function isReport(value: unknown): value is PublishReport {
+  return typeof value === 'object' && value !== null && 'schemaVersion' in value && 'lists' in value;
 }
 
 /**
- * Publishes and asserts what must hold of every run, good or bad: a tag moved only to an index that was complete at
- * that moment, once at most, and no session was left open.
+ * Publishes and asserts what must hold of every run, good or bad (test/helpers/invariants.ts): a tag moved only to an
+ * index that was complete at that moment, once at most, no session was left open, nothing secret was told.
  */
 export async function publishTo(
   registry: RunningRegistry,
@@ -71,14 +138,11 @@ export async function publishTo(
 ): Promise<PublishReport> {
   const full = (text: string): string =>
     /^[^/]*[.:][^/]*\//.test(text) || text.startsWith('sha256:') ? text : withHost(registry, text);
-  const moves = registry.tagMoves.length;
-  try {
-    return await withPorts(options, (ports, signal) =>
-      publish(requestOf(full(target), sources.map(full), options), ports, signal),
-    );
-  } finally {
-    checkInvariants(registry, moves);
-  }
+  return withPorts(
+    options,
+    (ports, signal) => publish(requestOf(full(target), sources.map(full), options), ports, signal),
+    [registry],
+  );
 }
 
 function withHost(registry: RunningRegistry, text: string): string {
@@ -86,15 +150,63 @@ function withHost(registry: RunningRegistry, text: string): string {
   return `${platform === '' ? '' : `${platform}=`}${registry.host}/${reference}`;
 }
 
-/** N1, N2 and sessions, from what the registry saw. `since`: tag moves before the run. */
+/** What must hold of every run, as far as the registry saw it: for runs that go another way than by {@link publishTo}. */
 export function checkInvariants(registry: RunningRegistry, since = 0): void {
-  const moves = registry.tagMoves.slice(since);
-  for (const move of moves) expect(move.missing, `the tag ${move.tag} moved to something incomplete`).toEqual([]);
-  // The same digest once more is no move: a PUT whose answer was lost is sent again.
-  const names = moves.filter(({ from, to }) => from !== to).map((move) => `${move.repository}:${move.tag}`);
-  expect(new Set(names).size, 'a tag moved twice').toBe(names.length);
-  expect(registry.openSessions(), 'an upload session was left open').toBe(0);
+  const { host, tagOf, manifestOf, journal } = registry;
+  const tagMoves = registry.tagMoves.slice(since);
+  const nothing = { exitCode: 1, printed: [], outputs: {}, secrets: [], connected: [], openSockets: 0, lingered: 0 };
+  const seen = { host, tagOf, manifestOf, journal, tagMoves, sessions: registry.openSessions() };
+  expect(violations({ ...nothing, registries: [seen], alone: true })).toEqual([]);
 }
+
+/**
+ * N8: the same run again succeeds, gives the same digest, and sends no blob body for a blob that was there. To be asked
+ * after a run that failed or was killed; it costs a run, so that not every test asks it.
+ */
+export async function rerunConverges(
+  registry: RunningRegistry,
+  repository: string,
+  again: () => Promise<string>,
+  expected?: string,
+): Promise<string> {
+  const last = registry.journal.at(-1)?.start ?? 0;
+  const there = new Set(blobsNamed(registry).filter((digest) => registry.hasBlob(repository, digest)));
+  const digest = await again();
+  if (expected !== undefined) expect(digest, 'N8: the digest of the run before').toBe(expected);
+  const uploads = registry.journal.filter(({ start, operation }) => start > last && UPLOADS.includes(operation));
+  // A chunk does not say of which blob it is; the PUT that closes its session does.
+  const withBytes = new Set(uploads.filter(({ bytesIn }) => bytesIn > 0).map(({ reference }) => reference));
+  const sent = uploads.filter(({ reference }) => withBytes.has(reference)).flatMap(({ query }) => digestsIn(query));
+  expect(
+    sent.filter((one) => there.has(one)),
+    'N8: blobs were sent again that were there',
+  ).toEqual([]);
+  return digest;
+}
+
+const UPLOADS: readonly Operation[] = ['uploadPost', 'uploadPatch', 'uploadPut'];
+
+function digestsIn(query: string): readonly string[] {
+  const all = [...new URLSearchParams(query)].filter(([name]) => name === 'digest' || name === 'mount');
+  return all.map(([, digest]) => digest);
+}
+
+/** Every blob that was spoken of, or that a manifest below some tag names. */
+function blobsNamed(registry: RunningRegistry): readonly string[] {
+  const below = (repository: string, reference: string): readonly string[] => {
+    const { config, layers, manifests } = JSON.parse(
+      registry.manifestOf(repository, reference)?.bytes.toString() ?? '{}',
+    ) as { config?: Named; layers?: readonly Named[]; manifests?: readonly Named[] };
+    const own = [...(config === undefined ? [] : [config]), ...(layers ?? [])].map(({ digest }) => digest);
+    return [...own, ...(manifests ?? []).flatMap((child) => below(repository, child.digest))];
+  };
+  const tagged = registry
+    .repositories()
+    .flatMap((repository) => registry.tags(repository).flatMap((tag) => below(repository, tag)));
+  return [...new Set([...tagged, ...registry.journal.flatMap(({ query }) => digestsIn(query))])];
+}
+
+type Named = { readonly digest: string };
 
 /** How often each kind of request came. */
 export function counts(registry: RunningRegistry): Partial<Record<Operation, number>> {

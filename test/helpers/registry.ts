@@ -7,8 +7,14 @@ import {
   type ProfileChanges,
   type RegistryOptions,
   type RunningRegistry,
-  startRegistry,
+  startRegistry as startUnwatched,
 } from '../../src/registry-server/index.ts';
+import { watchRegistry } from './watching.ts';
+
+/** The embedded registry; runs of the program are judged by what it sees, too. */
+export async function startRegistry(options: RegistryOptions = {}): Promise<RunningRegistry> {
+  return watchRegistry(await startUnwatched(options));
+}
 
 /**
  * Runs `use` against a registry of its own and closes it, whatever happens. `profile` is a name, what differs from

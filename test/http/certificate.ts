@@ -1,4 +1,5 @@
-import { generateKeyPairSync, sign } from 'node:crypto';
+import { generateKeyPairSync, randomUUID, sign } from 'node:crypto';
+import { isIP } from 'node:net';
 
 /** A key and a certificate for it, signed by itself; both PEM. */
 export type TestCertificate = { readonly key: string; readonly cert: string };
@@ -10,13 +11,14 @@ export function selfSigned(
 ): TestCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'));
-  const subject = sequence(set(sequence(oid('550403'), tlv(0x0c, Buffer.from('test')))));
+  // Each its own, or one authority would be taken for another.
+  const subject = sequence(set(sequence(oid('550403'), tlv(0x0c, Buffer.from(randomUUID())))));
   const date = (offset: number) => {
     const text = new Date(Date.now() + offset * 86_400_000).toISOString().replace(/[-:T]|\.\d+/g, '');
     return tlv(0x18, Buffer.from(text));
   };
   const altNames = names.map((name) =>
-    /^[\d.]+$/.test(name) ? tlv(0x87, Buffer.from(name.split('.').map(Number))) : tlv(0x82, Buffer.from(name)),
+    isIP(name) === 0 ? tlv(0x82, Buffer.from(name)) : tlv(0x87, Buffer.from(addressBytes(name))),
   );
   const extensions = sequence(
     sequence(oid('551d11'), tlv(0x04, sequence(...altNames))),
@@ -40,6 +42,14 @@ export function selfSigned(
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     cert: ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n'),
   };
+}
+
+/** An IPv6 address must be written out, but for one `::`. */
+function addressBytes(address: string): readonly number[] {
+  if (isIP(address) === 4) return address.split('.').map(Number);
+  const [head = [], tail = []] = address.split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  const groups = [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail];
+  return groups.flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]);
 }
 
 function tlv(tag: number, content: Buffer): Buffer {

@@ -1,7 +1,15 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, LookupFunction, Server as NetServer, Socket } from 'node:net';
+import {
+  type AddressInfo,
+  connect,
+  createServer as createNetServer,
+  type LookupFunction,
+  type Server as NetServer,
+  type Socket,
+} from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
+import type { TlsOptions } from 'node:tls';
 import { PublishError } from '../../src/errors.ts';
 import type { Clock } from '../../src/http/clock.ts';
 import { createLimiter, type LimiterOptions } from '../../src/http/limiter.ts';
@@ -41,7 +49,7 @@ export function onClose(close: () => Promise<void>): void {
 }
 
 /** A server on loopback that reads each request whole before it answers. */
-export function serve(handler: Handler, tls?: { readonly key: string; readonly cert: string }): Promise<RunningServer> {
+export function serve(handler: Handler, tls?: TlsOptions, address?: string): Promise<RunningServer> {
   const requests: Seen[] = [];
   const numbers = new Map<Socket, number>();
   const listener: RequestListener = (request, response) => {
@@ -64,11 +72,25 @@ export function serve(handler: Handler, tls?: { readonly key: string; readonly c
   const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   const event = tls === undefined ? 'connection' : 'secureConnection';
   server.on(event, (socket: Socket) => numbers.set(socket, numbers.size));
-  return listen(server, {
+  const rest = {
     requests,
     connections: () => numbers.size,
     open: () => [...numbers.keys()].filter((socket) => !socket.destroyed).length,
-  });
+  };
+  return listen(server, rest, address);
+}
+
+/** One port for both: anything that looks like TLS goes to the one server, the rest to the other. */
+export function both(plain: RunningServer, secure: RunningServer): Promise<RunningServer> {
+  const front = createNetServer((socket) =>
+    socket.once('data', (first) => {
+      const back = connect(first[0] === 0x16 ? secure.port : plain.port, '127.0.0.1');
+      back.write(first);
+      back.pipe(socket).pipe(back);
+      for (const end of [socket, back]) end.on('error', () => socket.destroy());
+    }),
+  );
+  return listen(front, secure);
 }
 
 /** Starts any server on a free port of loopback. */
@@ -134,6 +156,43 @@ export function standingClock(): Clock & { advance(milliseconds: number): void }
         sleepers.delete(sleeper);
         sleeper.wake();
       }
+    },
+  };
+}
+
+/**
+ * A clock that goes on to the next sleeper's end when nothing has begun to sleep for a few real milliseconds, so that
+ * what the network has to say in between is heard. Server and client may share it.
+ */
+export function steppingClock(): Clock {
+  let time = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const sleepers = new Map<object, { readonly until: number; readonly wake: () => void }>();
+  const step = () => {
+    const next = Math.min(...[...sleepers.values()].map(({ until }) => until));
+    time = Math.max(time, next);
+    for (const [key, { until, wake }] of sleepers) {
+      if (until > time) continue;
+      sleepers.delete(key);
+      wake();
+    }
+    timer = sleepers.size === 0 ? undefined : setTimeout(step, 4);
+  };
+  return {
+    now: () => time,
+    epoch: () => time,
+    sleep(milliseconds, signal) {
+      return new Promise<void>((resolve, reject) => {
+        if (signal.aborted) reject(signal.reason);
+        const key = {};
+        signal.addEventListener('abort', () => {
+          sleepers.delete(key);
+          reject(signal.reason);
+        });
+        sleepers.set(key, { until: time + milliseconds, wake: resolve });
+        clearTimeout(timer);
+        timer = setTimeout(step, 4);
+      });
     },
   };
 }

@@ -1,5 +1,13 @@
-import { createServer, request as httpRequest } from 'node:http';
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
+import type { TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createProxyRule } from '../../src/http/proxy.ts';
 import { selfSigned } from './certificate.ts';
@@ -85,16 +93,35 @@ describe('which proxy', () => {
     ['.', 'r.test', true],
     ['10.0.0.0/x', '10.0.0.1', true],
     ['nonsense/8', 'nonsense', true],
+    ['*, r.test:1', 'other.test', false],
+    ['10.0.0.0/33', '10.0.0.0', true],
+    ['0.0.1', '10.0.0.1', true],
+    ['.1', '10.0.0.1', true],
+    [':443', 'r.test', true],
+    ['bücher.test', 'xn--bcher-kva.test', false],
+    ['BÜCHER.test', 'bücher.test', false],
+    ['r.test:80', 'r.test', true],
+    ['.r.test:443', 'sub.r.test', false],
+    ['*.r.test:5000', 'sub.r.test', true],
+    ['10.0.0.0/8:443', '10.0.0.1', true],
+    ['::ffff:10.0.0.1', '10.0.0.1', false],
+    // A zone used to end the program.
+    ['fd00::%eth0/8', '[fd00::1]', false],
+    ['fe80::1%eth0', 'x.test', true],
   ])('NO_PROXY=%s for %s: proxy %s', (exceptions, host, proxied) => {
     expect(rule({ HTTPS_PROXY: PROXY, NO_PROXY: exceptions })(`https://${host}/`) !== undefined).toBe(proxied);
   });
 });
 
 /** A proxy that records what it is asked, and sends everything to the port it is told. */
-async function proxyTo(port: number, login?: string): Promise<RunningServer & { readonly lines: string[] }> {
+async function proxyTo(
+  port: number,
+  { login, tls, address }: { readonly login?: string; readonly tls?: TlsOptions; readonly address?: string } = {},
+): Promise<RunningServer & { readonly lines: string[] }> {
   const lines: string[] = [];
   const allowed = (value: string | undefined) => login === undefined || value === login;
-  const server = createServer((request, response) => {
+  const server = (tls === undefined ? createServer() : createTlsServer(tls)) as Server;
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     lines.push(`${request.method} ${request.url}`);
     if (!allowed(request.headers['proxy-authorization'])) {
       response.writeHead(407).end();
@@ -108,7 +135,7 @@ async function proxyTo(port: number, login?: string): Promise<RunningServer & { 
     });
     request.pipe(back);
   });
-  server.on('connect', (request, socket: Socket) => {
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
     lines.push(`CONNECT ${request.url}`);
     if (!allowed(request.headers['proxy-authorization'])) {
       socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
@@ -120,7 +147,7 @@ async function proxyTo(port: number, login?: string): Promise<RunningServer & { 
     });
     for (const end of [socket, back]) end.on('error', () => socket.destroy());
   });
-  const running = await listen(server, { requests: [], connections: () => 0, open: () => 0 });
+  const running = await listen(server, { requests: [], connections: () => 0, open: () => 0 }, address);
   return { ...running, lines };
 }
 
@@ -153,7 +180,7 @@ describe('through a proxy', () => {
   it('shows its login to the proxy only', async () => {
     const login = `Basic ${Buffer.from('us er:p:w').toString('base64')}`;
     const registry = await serve((_request, response) => response.end('ok'), certificate);
-    const proxy = await proxyTo(registry.port, login);
+    const proxy = await proxyTo(registry.port, { login });
     const rules = createProxyRule({ HTTPS_PROXY: `http://us%20er:p%3Aw@${proxy.host}` });
     const transport = client({ proxy: rules, lookup: nobody, ca: [certificate.cert] });
     await (await ask(transport, 'r.test', '/v2/')).discard();
@@ -163,7 +190,7 @@ describe('through a proxy', () => {
 
   it.each(['http', 'https'])('says when the proxy of %s wants a login, and asks once', async (scheme) => {
     const registry = await serve((_request, response) => response.end('ok'));
-    const proxy = await proxyTo(registry.port, 'Basic x');
+    const proxy = await proxyTo(registry.port, { login: 'Basic x' });
     const env = { HTTPS_PROXY: `http://u:secret@${proxy.host}`, HTTP_PROXY: `http://u:secret@${proxy.host}` };
     const hosts = { 'r.test': { plainHttp: scheme === 'http' } };
     const error = await failure(ask(client({ proxy: createProxyRule(env), lookup: nobody, hosts }), 'r.test', '/v2/'));
@@ -199,4 +226,64 @@ describe('through a proxy', () => {
     expect((await failure(ask(transport, 'r.test', '/named'))).message).toContain('more than 5');
     expect(proxy.lines).toEqual(['CONNECT r.test:443', 'CONNECT r.test:444']);
   });
+
+  it.each([
+    ['http', 'GET http://r.test/v2/'],
+    ['https', 'CONNECT r.test:443'],
+  ])('that is spoken to by TLS, %s goes as through any other', async (scheme, line) => {
+    const own = selfSigned(['127.0.0.1']);
+    const registry = await serve(
+      (_request, response) => response.end('ok'),
+      scheme === 'https' ? certificate : undefined,
+    );
+    const login = `Basic ${Buffer.from('u:p').toString('base64')}`;
+    const proxy = await proxyTo(registry.port, { login, tls: own });
+    const address = `https://u:p@${proxy.host}`;
+    const options = {
+      proxy: createProxyRule({ HTTPS_PROXY: address, HTTP_PROXY: address }),
+      lookup: nobody,
+      hosts: { 'r.test': { plainHttp: scheme === 'http' } },
+      retries: 0,
+    };
+    const http = client({ ...options, ca: [certificate.cert, own.cert] });
+    expect(await textOf(await ask(http, 'r.test', '/v2/'))).toBe('ok');
+    expect(proxy.lines).toEqual([line]);
+    expect(JSON.stringify(registry.requests)).not.toContain('proxy-authorization');
+    // Its certificate is checked: nothing is said to a proxy that anybody could be.
+    const error = await failure(ask(client({ ...options, ca: [certificate.cert] }), 'r.test', '/v2/'));
+    expect(error.message).toContain(`through the proxy ${proxy.host}: the certificate or TLS of the proxy`);
+    expect(error.hint).toContain('--ca-file');
+    expect(proxy.lines).toHaveLength(1);
+  });
+
+  it('may have an IPv6 address, and so may the host behind it', async () => {
+    const v6 = selfSigned(['2001:db8::7']);
+    const registry = await serve((_request, response) => response.end('ok'), v6);
+    const proxy = await proxyTo(registry.port, { address: '::1' });
+    const rules = createProxyRule({ HTTPS_PROXY: `http://${proxy.host}` });
+    const http = client({ proxy: rules, lookup: nobody, ca: [v6.cert] });
+    expect(await textOf(await ask(http, '[2001:db8::7]:5000', '/v2/'))).toBe('ok');
+    expect(proxy.lines).toEqual(['CONNECT [2001:db8::7]:5000']);
+  });
+
+  it.each([
+    [403, 'PROXY_REFUSED 403', 1],
+    [502, 'PROXY_FAILED 502', 2],
+  ])(
+    'that answers CONNECT with %i is named, and asked again only where that may help',
+    async (status, words, times) => {
+      let asked = 0;
+      const refusing = createServer().on('connect', (_request, socket) => {
+        asked += 1;
+        socket.end(`HTTP/1.1 ${status} No\r\n\r\n`);
+      });
+      const proxy = await listen(refusing, { requests: [], connections: () => 0, open: () => 0 });
+      const rules = createProxyRule({ HTTPS_PROXY: `http://${proxy.host}` });
+      const error = await failure(ask(client({ proxy: rules, retries: 1 }), 'r.test', '/v2/'));
+      expect(error).toMatchObject({ code: 'NETWORK_FAILED', exitCode: 5 });
+      expect(error.message).toContain(`r.test through the proxy ${proxy.host}`);
+      expect(error.message).toContain(words);
+      expect(asked).toBe(times);
+    },
+  );
 });

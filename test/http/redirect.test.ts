@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { selfSigned } from './certificate.ts';
-import { ask, client, closeAll, failure, serve, textOf } from './fixture.ts';
+import { ask, both, client, closeAll, failure, serve, textOf } from './fixture.ts';
 
 afterEach(closeAll);
 
@@ -160,6 +160,114 @@ describe('redirects of writes', () => {
     );
     expect(error.code).toBe('ORIGIN_REFUSED');
     expect(stream.destroyed).toBe(true);
+  });
+});
+
+describe('a proxy that sends everything from http to https on the same host', () => {
+  const certificate = selfSigned(['127.0.0.1']);
+
+  async function upgrading(status: number, path = '') {
+    const secure = await serve((request, response) => {
+      if (request.headers.authorization !== 'Basic x') response.writeHead(401).end();
+      else response.end('ok');
+    }, certificate);
+    const plain = await serve((request, response) => {
+      const location = `https://${request.headers.host}${path === '' ? request.url : path}`;
+      response.writeHead(status, { location }).end('<h1>moved</h1>');
+    });
+    const front = await both(plain, secure);
+    return { plain, secure, front };
+  }
+
+  const options = { headers: { authorization: 'Basic x' } };
+
+  it.each([301, 302, 307, 308])(
+    'is followed by writes with method, body and login, and remembered: %i',
+    async (status) => {
+      for (const method of ['POST', 'PATCH', 'PUT', 'DELETE'] as const) {
+        const { plain, secure, front } = await upgrading(status);
+        const transport = client({ ca: [certificate.cert], hosts: { [front.host]: { plainHttp: true } } });
+        for (let count = 0; count < 2; count += 1) {
+          const body = Buffer.from('abc');
+          const response = await ask(transport, front.host, '/upload?a=b', { ...options, method, body });
+          expect(await textOf(response)).toBe('ok');
+          expect(response.url.href).toBe(`https://${front.host}/upload?a=b`);
+        }
+        expect(plain.requests).toHaveLength(1);
+        expect(secure.requests.map((seen) => [seen.method, seen.url, seen.body.toString()])).toEqual([
+          [method, '/upload?a=b', 'abc'],
+          [method, '/upload?a=b', 'abc'],
+        ]);
+        expect(transport.baseUrl(front.host).href).toBe(`https://${front.host}/`);
+      }
+    },
+  );
+
+  it('is followed by reads with the login', async () => {
+    const { front } = await upgrading(301);
+    const transport = client({ ca: [certificate.cert], hosts: { [front.host]: { plainHttp: true } } });
+    expect(await textOf(await ask(transport, front.host, '/blob', options))).toBe('ok');
+  });
+
+  it('is not followed by writes for a 303, which asks for a read', async () => {
+    const { secure, front } = await upgrading(303);
+    const transport = client({ ca: [certificate.cert], hosts: { [front.host]: { plainHttp: true } } });
+    const error = await failure(ask(transport, front.host, '/upload', { ...options, method: 'POST' }));
+    expect(error).toMatchObject({ code: 'ORIGIN_REFUSED', status: 303 });
+    expect(error.hint).toContain('proxy in front of');
+    expect(error.hint).toContain('POST');
+    expect(secure.requests).toHaveLength(0);
+  });
+
+  it('is not followed by writes for another port, nor with a user name', async () => {
+    const { secure, front } = await upgrading(308);
+    const other = await serve((_request, response) => {
+      response.writeHead(308, { location: `https://${front.host}/` }).end();
+    });
+    const named = await serve((request, response) => {
+      response.writeHead(308, { location: `https://user:secret@${request.headers.host}/` }).end();
+    });
+    for (const { host } of [other, named]) {
+      const error = await failure(ask(client(), host, '/', { method: 'PUT', body: Buffer.from('abc') }));
+      expect(error.code).toBe('ORIGIN_REFUSED');
+      expect(error.message).not.toContain('secret');
+    }
+    expect(secure.requests).toHaveLength(0);
+  });
+
+  it('loses the login when it leads to another host', async () => {
+    const { secure, front } = await upgrading(301);
+    const other = await serve((_request, response) => {
+      response.writeHead(301, { location: `https://${front.host}/` }).end();
+    });
+    await (await ask(client({ ca: [certificate.cert] }), other.host, '/', options)).discard();
+    expect(secure.requests.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+  });
+
+  it('is not sent a stream twice', async () => {
+    const { front } = await upgrading(307);
+    const body = { stream: Readable.from([Buffer.from('abc')]), length: 3 };
+    const transport = client({ hosts: { [front.host]: { plainHttp: true } } });
+    const error = await failure(ask(transport, front.host, '/', { method: 'PUT', body }));
+    expect(error.message).toContain('cannot be sent twice');
+  });
+});
+
+describe('an https address at a port that speaks plain http', () => {
+  it.each(['redirect', 'Location'])('is blamed on the registry that named it: %s', async (how) => {
+    const registry = await serve((request, response) => {
+      response.writeHead(307, { location: `https://${request.headers.host}/x` }).end();
+    });
+    const transport = client({ hosts: { [registry.host]: { plainHttp: true } } });
+    const error = await failure(
+      how === 'redirect'
+        ? ask(transport, registry.host, '/')
+        : ask(transport, registry.host, '/', { url: new URL(`https://${registry.host}/x`), namedBy: registry.host }),
+    );
+    expect(error).toMatchObject({ code: 'TLS_FAILED', exitCode: 5 });
+    expect(error.message).toContain(`${registry.host} sends us to https://${registry.host}, which does not speak TLS`);
+    expect(error.hint).toContain('X-Forwarded-Proto');
+    expect(error.hint).not.toContain('--plain-http');
   });
 });
 

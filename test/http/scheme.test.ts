@@ -126,6 +126,36 @@ describe('a loopback host', () => {
   });
 });
 
+describe('an IPv6 address', () => {
+  const v6 = selfSigned(['::1', '127.0.0.1']);
+
+  it('of a host that speaks TLS is checked against the addresses in the certificate', async () => {
+    const server = await serve(ok, v6, '::1');
+    const http = client({ ca: [v6.cert] });
+    expect(await textOf(await ask(http, server.host, '/v2/'))).toBe('ok');
+    expect(server.requests[0]?.headers.host).toBe(server.host);
+    const other = await serve(ok, selfSigned(['::2']), '::1');
+    const error = await failure(ask(client({ hosts: { [other.host]: { ca: [v6.cert] } } }), other.host, '/v2/'));
+    expect(error.code).toBe('TLS_FAILED');
+  });
+
+  it('may be named by a registry, and is connected to', async () => {
+    const cdn = await serve((_request, response) => response.end('bytes'), v6);
+    const registry = await serve((_request, response) => {
+      response.writeHead(307, { location: 'https://[2001:db8::7]/blob' }).end();
+    }, certificate);
+    const lookup = resolver(() => ['203.0.113.7']);
+    const asked: string[] = [];
+    const connectTo = (host: string, port: string) => {
+      asked.push(`${host} ${port}`);
+      return { host: '127.0.0.1', port: String(host === 'registry.example.test' ? registry.port : cdn.port) };
+    };
+    const http = client({ lookup, connectTo, ca: [certificate.cert, v6.cert] });
+    expect(await textOf(await ask(http, 'registry.example.test', '/v2/'))).toBe('bytes');
+    expect(asked.at(-1)).toMatch(/^\[?2001:db8::7\]? 443$/);
+  });
+});
+
 describe('any other host', () => {
   it('is spoken to by https alone', async () => {
     const server = await serve(ok);

@@ -136,16 +136,20 @@ describe('answers that are refused', () => {
     );
     const transport = client({ hosts: { [server.host]: { plainHttp: true } } });
     expect(await textOf(await ask(transport, server.host, '/few'))).toBe('ok');
-    expect((await failure(ask(transport, server.host, '/many'))).code).toBe('PROTOCOL_VIOLATED');
+    const error = await failure(ask(transport, server.host, '/many'));
+    expect(error.code).toBe('PROTOCOL_VIOLATED');
+    expect(error.hint).not.toContain('--plain-http');
   });
 
   it('refuses headers of more than 16 KiB', async () => {
     const server = await serve((_request, response) => response.setHeader('x-long', 'x'.repeat(20_000)).end());
     const transport = client();
     await ask(transport, server.host, '/').catch(() => undefined);
-    expect((await failure(ask(client({ hosts: { [server.host]: { plainHttp: true } } }), server.host, '/'))).code).toBe(
-      'PROTOCOL_VIOLATED',
-    );
+    const plain = client({ hosts: { [server.host]: { plainHttp: true } } });
+    const error = await failure(ask(plain, server.host, '/'));
+    expect(error.code).toBe('PROTOCOL_VIOLATED');
+    expect(error.message).toContain('headers of more than 16 KiB');
+    expect(`${error.message} ${error.hint}`).not.toContain('--plain-http');
   });
 });
 
@@ -272,6 +276,20 @@ describe('trying again', () => {
     expect((await failure(ask(transport, server.host, '/'))).code).toBe('NETWORK_FAILED');
     expect(server.requests).toHaveLength(3);
   });
+
+  it('does not where the request asks for no retry, as a body into an upload session does', async () => {
+    let first = true;
+    const server = await serve((request, response) => {
+      if (!first) request.socket.destroy();
+      else response.end('ok');
+      first = false;
+    });
+    const transport = client();
+    await textOf(await ask(transport, server.host, '/'));
+    const once = ask(transport, server.host, '/', { method: 'PUT', body: new Uint8Array(3), retries: 0 });
+    expect((await failure(once)).code).toBe('NETWORK_FAILED');
+    expect(server.requests).toHaveLength(2);
+  });
 });
 
 describe('being asked to wait', () => {
@@ -334,6 +352,11 @@ describe('being asked to wait', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(server.requests).toHaveLength(1);
     clock.advance(1);
+    await expect.poll(() => server.requests.length).toBe(2);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // What has waited for the same moment goes out one by one.
+    expect(server.requests).toHaveLength(2);
+    clock.advance(100);
     expect(await Promise.all([limited, other])).toEqual(['ok', 'ok']);
   });
 });

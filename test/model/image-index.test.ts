@@ -176,6 +176,21 @@ describe('the type of an index', () => {
   });
 });
 
+describe('a flattened entry', () => {
+  it('keeps what we do not interpret last, by name, its numbers as they were written', () => {
+    const source = `{"schemaVersion":2,"mediaType":"${ociIndex}","manifests":[{"z":1.0,"mediaType":"${ociManifest}","a":{"n":[1e400,12345678901234567890]},"size":1,"digest":"${A}","platform":{"features":["sse4"],"os":"linux","x.level":2.0,"architecture":"amd64"}}]}`;
+    const bytes = new TextEncoder().encode(source);
+    const read = parseManifest(bytes, digestOf(bytes), undefined, 'x');
+    if (read.kind !== 'index') throw new Error(read.kind);
+    for (const layout of ['plain', 'docker'] as const) {
+      const built = buildIndex({ mediaType: ociIndex, manifests: read.manifests, layout });
+      expect(text(built.bytes).replace(/\s+/g, '')).toBe(
+        `{"schemaVersion":2,"mediaType":"${ociIndex}","manifests":[{"mediaType":"${ociManifest}","size":1,"digest":"${A}","platform":{"architecture":"amd64","os":"linux","features":["sse4"],"x.level":2.0},"a":{"n":[1e400,12345678901234567890]},"z":1.0}]}`,
+      );
+    }
+  });
+});
+
 describe('properties', () => {
   const word = fc.string({ minLength: 1, maxLength: 12 });
   const texts = fc.dictionary(word, fc.string(), { minKeys: 1, maxKeys: 5 });
@@ -198,7 +213,7 @@ describe('properties', () => {
     },
     { requiredKeys: ['architecture', 'os'] },
   );
-  const descriptor = fc.record(
+  const anyDescriptor = fc.record(
     {
       mediaType: fc.constantFrom(ociManifest, dockerManifest, ociIndex, 'x/y'),
       digest: fc.constantFrom(A, B),
@@ -208,9 +223,12 @@ describe('properties', () => {
       platform,
       artifactType: word,
       extra,
+      platformExtra: fc.dictionary(fc.stringMatching(/^x[a-z]{0,4}$/), fc.jsonValue({ maxDepth: 2 }), { minKeys: 1 }),
     },
     { requiredKeys: ['mediaType', 'digest', 'size'] },
   );
+  /** A platform that is none takes its unknown fields with it. */
+  const descriptor = anyDescriptor.filter((one) => one.platform !== undefined || one.platformExtra === undefined);
   const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
   it('what is built is read back: the same descriptors, flattened ones with all their fields', () => {

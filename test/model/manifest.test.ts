@@ -118,6 +118,7 @@ describe('an index', () => {
       {
         ...full,
         platform: { os: 'windows', architecture: 'arm', 'os.version': '10', 'os.features': ['f'], variant: 'v7' },
+        platformExtra: { features: ['x'] },
       },
     ]);
   });
@@ -316,7 +317,7 @@ describe('a descriptor', () => {
   });
 
   it('a size beyond a double is refused, not rounded', () => {
-    for (const size of ['9007199254740993', '1e400', '-1', '1e-1']) {
+    for (const size of ['9007199254740993', '1e400', '-1', '1e-1', '3.0', '-0', '3e0']) {
       const text = JSON.stringify(image).replace('"size":3', `"size":${size}`);
       expect(failure(() => parse(text)).message).toContain('not a size in bytes');
     }

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { foldedKeys, readJsonObject, refuseCaseVariants } from '../../src/model/strict-json.ts';
+import {
+  ExactNumber,
+  exactJson,
+  foldedKeys,
+  isJsonObject,
+  readJsonObject,
+  refuseCaseVariants,
+} from '../../src/model/strict-json.ts';
 import { failure } from './failure.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -131,5 +138,41 @@ describe('keys that differ only in case', () => {
 
   it('unknown keys may be what they like', () => {
     expect(() => check('mediaType', 'layers', 'Data', 'data', 'mediaTypes', '__proto__')).not.toThrow();
+  });
+});
+
+describe('numbers', () => {
+  const kept = ['1e400', '12345678901234567890', '1.0', '-0', '1E5', '0.10', '1e21', '9007199254740993'];
+  const own = ['0', '-1', '1.5', '1e+21', '1e-7', '9007199254740991'];
+
+  it('that JavaScript writes otherwise keep their text, wherever they stand', () => {
+    const text = `{"b":[${kept.join(',')}],"a":{"x":{"n":1.0,"s":"1.0","t":[true,false,null,{},[]]}},"__proto__":2.0}`;
+    expect(exactJson(read(text))).toBe(text);
+  });
+
+  it.each(own)('%s is a plain number', (number) => {
+    expect(read(`{"n":${number}}`)).toEqual({ n: Number(number) });
+  });
+
+  it('are exact among white space, and no objects', () => {
+    const value = read('{ "n" :\n1.0\t, "m" : [ 1.0 , 2 ] }') as { n: unknown; m: unknown[] };
+    expect(value.n).toEqual(new ExactNumber('1.0'));
+    expect(value.m).toEqual([new ExactNumber('1.0'), 2]);
+    expect(isJsonObject(value.n)).toBe(false);
+    expect(JSON.stringify(value)).toBe('{"n":1,"m":[1,2]}');
+  });
+
+  it('any JSON with one of them is otherwise what JSON.parse makes of it', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 }), { maxKeys: 4 }),
+        fc.constantFrom(2, undefined),
+        (object, indent) => {
+          const text = JSON.stringify({ ...object, 'exact number': 0 }, undefined, indent);
+          const value = read(text.replace(/("exact number": ?)0/, '$11.0'));
+          expect(JSON.parse(JSON.stringify(value))).toEqual({ ...JSON.parse(text), 'exact number': 1 });
+        },
+      ),
+    );
   });
 });

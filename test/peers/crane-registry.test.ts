@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type ExternalRegistry,
   makeFolder,
   startCraneRegistry,
   startDebianRegistry,
 } from '../helpers/external-registry.ts';
-import { countByKind, isMount, type RecordingProxy, startProxy } from '../helpers/proxy.ts';
+import { isMount, type RecordingProxy, startProxy } from '../helpers/proxy.ts';
 import { debianSources, makeIndex } from './images.ts';
 import { withPeers } from './lane.ts';
 import { lastWords, publish } from './publish-command.ts';
@@ -29,32 +29,6 @@ withPeers(['crane'], 'crane registry serve', () => {
   afterAll(async () => {
     for (const part of [proxy, crane]) await part?.stop();
     await folder.remove();
-  });
-  beforeEach(() => proxy.forget());
-
-  it('sends no blob to a registry that refuses every mount but shows the blob in every repository', async () => {
-    const done = await publish(folder.path, [`${proxy.host}/debian/debian:bullseye`, ...references(proxy.host)]);
-    expect(done, lastWords(done)).toMatchObject({ exitCode: 0, stdout: `${INDEX.digest}\n` });
-    expect(await digestOfTag(crane.host, 'debian/debian', 'bullseye')).toBe(INDEX.digest);
-    expect(await missingIn(crane.host, 'debian/debian', IMAGES)).toEqual([]);
-
-    const uploads = proxy.exchanges.filter(({ path }) => path.includes('/blobs/uploads/'));
-    expect(uploads.filter(isMount)).toHaveLength(40);
-    expect(uploads.map(({ sent }) => sent)).toEqual(uploads.map(() => 0));
-    // A session that is not needed is cancelled; this registry has no word for that, which is nobody's problem.
-    const others = uploads.filter((exchange) => !isMount(exchange));
-    expect(others.map(({ method, status }) => `${method} ${status}`)).toEqual(others.map(() => 'DELETE 400'));
-    expect(done.report?.totals).toMatchObject({ blobs: { present: 40, mounted: 0, copied: 0 }, bytesSent: 0 });
-  });
-
-  it('writes nothing the second time', async () => {
-    const done = await publish(folder.path, [`${proxy.host}/debian/debian:bullseye`, ...references(proxy.host)]);
-    expect(done, lastWords(done)).toMatchObject({ exitCode: 0, stdout: `${INDEX.digest}\n` });
-    expect(countByKind(proxy.exchanges)).toEqual({
-      'manifest GET 200': 9,
-      'blob GET 200': 8,
-      'manifest HEAD 200': 8,
-    });
   });
 
   withPeers(['docker-registry'], "to Debian's docker-registry", () => {

@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { PublishReport } from '../../src/publish/report.ts';
-import { type Finished, type RunOptions, run } from '../helpers/processes.ts';
+import type { Finished, RunOptions } from '../helpers/processes.ts';
+import { runProgram } from '../helpers/program.ts';
 
-export const PROGRAM = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+export { BIN as PROGRAM } from '../helpers/program.ts';
 
 /** What `docker login` left behind for one registry. */
 export type Login = { readonly host: string; readonly name: string; readonly password: string };
@@ -28,16 +28,18 @@ export async function publish(
   const { logins = [], ...limits } = options;
   const home = await makeHome(folder, logins);
   const file = join(home, 'report.json');
-  const finished = await run(process.execPath, [PROGRAM, 'publish', ...args, '--report', file], {
-    ...limits,
-    env: { HOME: home, DOCKER_CONFIG: join(home, '.docker') },
-    cwd: home,
-  });
+  const finished = await runAtHome(home, ['publish', ...args, '--report', file], limits);
   const written = await readIfThere(file);
   for (const secret of logins.flatMap(({ name, password }) => [password, encoded(name, password)])) {
     if (`${finished.stdout}${finished.stderr}${written ?? ''}`.includes(secret)) throw new Error('a password shows');
   }
   return { ...finished, report: written === undefined ? undefined : (JSON.parse(written) as PublishReport) };
+}
+
+/** Runs any command of the program in a home that {@link makeHome} made. */
+export function runAtHome(home: string, args: readonly string[], limits: RunOptions = {}): Promise<Finished> {
+  const env = { HOME: home, DOCKER_CONFIG: join(home, '.docker') };
+  return runProgram(args, { ...limits, folder: home, env });
 }
 
 /** The end of what it wrote, for the message of a failed expectation: a crash quotes whole bundled files. */

@@ -207,8 +207,8 @@ describe('PLATFORM= on an index', () => {
 });
 
 describe('verify', () => {
-  const look = async (registry: RunningRegistry, deep = false) =>
-    withPorts({ patient: true, network: { retries: 1 } }, (ports, signal) =>
+  const look = async (registry: RunningRegistry, deep = false, retries = 1) =>
+    withPorts({ patient: true, network: { retries } }, (ports, signal) =>
       verify(parseReference(`${registry.host}/t/a:1`), { deep }, ports, signal),
     );
   it.each([
@@ -230,6 +230,18 @@ describe('verify', () => {
       expect((await look(registry, true)).problems).toEqual([]);
     }));
 
+  it('reads it as often as --retries says, not more', () =>
+    withRegistry({}, async (registry) => {
+      seedImage(registry, 't/a', '1', { platform: amd64, layers: 0 });
+      const action = { kind: 'truncate', bytes: 10 } as const;
+      registry.addFault({ operation: 'blobGet', times: Number.POSITIVE_INFINITY, action });
+      for (const retries of [0, 2]) {
+        registry.clearJournal();
+        await expect(look(registry, true, retries)).rejects.toMatchObject({ exitCode: 5 });
+        expect(requests(registry, 'blobGet')).toHaveLength(1 + retries);
+      }
+    }));
+
   it('lists what is missing', () =>
     withRegistry({}, async (registry) => {
       const image = seedImage(registry, 't/a', '1', { platform: amd64 });
@@ -244,7 +256,7 @@ describe('uploads', () => {
     withRegistry({ mount: { mode: 'ignore' } }, async (registry) => {
       seedImage(registry, 't/a', '1', { platform: amd64, layers: 1 });
       const action = { kind: 'answer', status: 429 } as const;
-      registry.addFault({ operation: 'uploadPut', times: 8, action });
+      registry.addFault({ operation: 'uploadPut', times: 5, action });
       const report = await publishTo(registry, 't/all:1', ['t/a:1'], { patient: true, network: { retries: 1 } });
       expect(report.totals.blobs.copied).toBe(2);
     }));

@@ -88,6 +88,56 @@ describe('compose', () => {
     expect(codeOf(() => composeEarly(request(), resolution([source(one), source(two)])))).toBe('PLATFORM_DUPLICATE');
   });
 
+  it('refuses early a Docker list with an OCI child, when that type is asked for', () => {
+    const one = withPlatform(amd64, parsePlatform('linux/amd64'));
+    const list = indexSource('t/m', [one]);
+    const sources = resolution([{ ...list, root: { ...list.root, mediaType: MEDIA_TYPES.dockerList } }]);
+    expect(codeOf(() => composeEarly(request({ type: 'docker' }), sources))).toBe('INDEX_TYPE_CONFLICT');
+    expect(composeEarly(request(), sources)).toBe('fits');
+  });
+
+  /** One image whose config says these os.features; what composing early makes of its size, and composing. */
+  function sized(features: readonly string[], layout: 'plain' | 'docker'): { early: string; late: string } {
+    const platform = { architecture: 'amd64', os: 'linux', 'os.features': features };
+    const size = Buffer.byteLength(JSON.stringify(platform));
+    const config = { ...amd64.manifest.config, size };
+    const sources = resolution([source(child('t/amd64', image('amd64', [blob('a')], { config })))]);
+    const wanted = request({ layout });
+    return {
+      early: composeEarly(wanted, sources),
+      late: codeOf(() => compose(wanted, sources, new Map([[config.digest, platform]]), none)),
+    };
+  }
+
+  it.each([
+    ['plain', ''],
+    ['docker', ''],
+    ['plain', '<'],
+    ['docker', '<'],
+    ['docker', '\u2028&'],
+    ['plain', 'é\t"'],
+  ] as const)('is in doubt about every index that a config can make too large: %s, %j', (layout, feature) => {
+    const most = 4 * 1024 * 1024;
+    // What one more feature takes in the index: its line, and its text after Go's escapes.
+    const base = layout === 'docker' ? 19 : 14;
+    const each = base + (layout === 'docker' ? 6 : 1) * feature.length;
+    const seen = new Set<string>();
+    for (const share of [0.3, 1.5]) {
+      const { early, late } = sized(Array(Math.ceil((most * share) / each)).fill(feature), layout);
+      seen.add(late);
+      if (late === 'INDEX_TOO_LARGE') expect(early).toBe('in doubt');
+    }
+    expect(seen).toEqual(new Set(['INDEX_TOO_LARGE', 'nothing thrown']));
+    const long = sized([(feature || 'x').repeat(feature === '' ? most : (most * 1.1) / (each - base))], layout);
+    expect(long).toEqual({ early: 'in doubt', late: 'INDEX_TOO_LARGE' });
+  });
+
+  it('is in no doubt about thirty images with usual configs', () => {
+    const config = { ...amd64.manifest.config, size: 20_000 };
+    const children = Array.from({ length: 30 }, (_, index) => child('t/x', image(`x${index}`, [], { config })));
+    expect(composeEarly(request(), resolution(children.map((one) => source(one))))).toBe('fits');
+  });
+
   it('drops the attestation of an image that a filter drops', () => {
     const one = withPlatform(amd64, parsePlatform('linux/amd64'));
     const two = withPlatform(arm, parsePlatform('linux/arm/v7'));

@@ -13,6 +13,9 @@ export function fakeClient(host: string, verbs: Partial<Verbs>): RegistryClient 
   };
   return {
     host,
+    mounting: 'auto',
+    uploadTurn: async () => ({ release: () => undefined }),
+    resumeUpload: unset('resumeUpload'),
     announce: () => undefined,
     getManifest: unset('getManifest'),
     hasManifest: unset('hasManifest'),
@@ -20,10 +23,13 @@ export function fakeClient(host: string, verbs: Partial<Verbs>): RegistryClient 
     readBlob: unset('readBlob'),
     openBlob: unset('openBlob'),
     mountBlob: unset('mountBlob'),
+    mountAnyBlob: unset('mountAnyBlob'),
     openUpload: unset('openUpload'),
     upload: unset('upload'),
     cancelUpload: unset('cancelUpload'),
     putManifest: unset('putManifest'),
+    deleteManifest: unset('deleteManifest'),
+    deleteBlob: unset('deleteBlob'),
     ...verbs,
   };
 }

@@ -58,6 +58,22 @@ describe('planPublish', () => {
     expect(asked.blobs.map((one) => one.digest)).toContain(foreign.digest);
   });
 
+  it('never leaves out a config, whatever urls it has, nor what is a layer of its own as well', () => {
+    const config = { ...amd64.manifest.config, urls: ['https://example.test/config'] };
+    const twice = blob('base', 9);
+    const layers = [{ ...twice, urls: ['https://example.test/base'] }, twice];
+    const plan = planPublish(request(), empty, [child('t/amd64', image('amd64', layers, { config }))]);
+    expect(plan.children[0]?.blobs).toEqual([config.digest, twice.digest]);
+    expect(plan.children[0]?.skipped).toEqual([]);
+  });
+
+  it('reads a blob from the registry of the target first, wherever else it is', () => {
+    const elsewhere = { ...amd64, from: { host: 'other.test', repository: 't/amd64' } };
+    const plan = planPublish(request(), empty, [elsewhere, arm64]);
+    const hosts = plan.blobs.find((one) => one.digest === shared.digest)?.sources.map(({ host }) => host);
+    expect(hosts).toEqual(['reg.test', 'other.test']);
+  });
+
   it('puts an image before its attestation', () => {
     const attested = attestation('t/amd64', 'att', amd64);
     const plan = planPublish(request(), empty, [attested, amd64]);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { createMountMemory } from '../../src/publish/mount-memory.ts';
 import type { PlannedBlob } from '../../src/publish/plan.ts';
@@ -195,6 +196,179 @@ describe('a copy that goes wrong', () => {
     expect(openUpload).toHaveBeenCalledTimes(5);
     expect(ports.slept).toHaveLength(5);
     expect(ports.held()).toBe(0);
+  });
+
+  it('sends the bytes in another form into a new session, without a wait, a look or a try', async () => {
+    const answers = [
+      { kind: 'otherwise' as const, error: failure('NETWORK_FAILED') },
+      { kind: 'otherwise' as const, error: failure('NETWORK_FAILED') },
+      { kind: 'stored' as const, bytesSent: 5 },
+    ];
+    const hasBlob = vi.fn(absent);
+    const openUpload = vi.fn(async () => session('again'));
+    const upload = async () => answers.shift() ?? { kind: 'refused' as const, error: failure('NETWORK_FAILED') };
+    const { run, ports } = setUp({
+      mountBlob: declined,
+      hasBlob,
+      openBlob: async () => body('hello'),
+      openUpload,
+      upload,
+    });
+    expect(await placeBlob(planned(), { ...run, ports: { ...ports, retries: 0 } })).toMatchObject({ how: 'copied' });
+    expect(openUpload).toHaveBeenCalledTimes(2);
+    expect(hasBlob).toHaveBeenCalledTimes(1);
+    expect(ports.slept).toHaveLength(0);
+  });
+
+  it('learns from a cut without a try, asks for that lesson when the tries are used up, and not for ever', async () => {
+    const interrupted = { session: session('cut'), sent: 3, marks: [], cut: 5 };
+    const error = failure('NETWORK_FAILED');
+    const copy = async (lessons: number, ends: 'stored' | 'broken') => {
+      const resumeUpload = vi.fn(async () => (resumeUpload.mock.calls.length <= lessons ? 'smaller' : undefined));
+      const answers = Array.from({ length: lessons }, () => ({ kind: 'broken' as const, error, interrupted }));
+      const last = {
+        stored: { kind: 'stored' as const, bytesSent: 5 },
+        broken: { kind: 'broken' as const, error, interrupted },
+      };
+      const upload = vi.fn(async () => answers.shift() ?? last[ends]);
+      const { run, ports } = setUp({
+        mountBlob: declined,
+        hasBlob: absent,
+        openBlob: async () => body('hello'),
+        openUpload: async () => session('again'),
+        resumeUpload,
+        cancelUpload: async () => undefined,
+        upload,
+      });
+      const result = await placeBlob(planned(), { ...run, ports: { ...ports, retries: 0 } }).catch((cause) => cause);
+      return { result, uploads: upload.mock.calls.length };
+    };
+    expect(await copy(3, 'stored')).toMatchObject({ result: { how: 'copied' }, uploads: 4 });
+    expect(await copy(0, 'broken')).toMatchObject({ result: error, uploads: 1 });
+    expect(await copy(3, 'broken')).toMatchObject({ result: error, uploads: 4 });
+    const { result, uploads } = await copy(1000, 'broken');
+    expect(result).toBe(error);
+    expect(uploads).toBeLessThanOrEqual(34);
+  });
+
+  it('waits five minutes for a registry that says 429, and anew whenever the upload got further', async () => {
+    const limited = { kind: 'limited' as const, alive: true as const, error: failure('NETWORK_FAILED') };
+    const verbs = { mountBlob: declined, hasBlob: absent, openUpload: async () => session('again') };
+    const upload = vi.fn(async () => limited);
+    const { run, ports } = setUp({ ...verbs, openBlob: async () => body('hello'), upload });
+    await expect(placeBlob(planned(), run)).rejects.toBe(limited.error);
+    const waited = ports.slept.reduce((sum, wait) => sum + wait, 0);
+    expect(waited).toBeGreaterThan(300_000);
+    expect(waited).toBeLessThan(340_000);
+    // The time is what counts, not how often: but a slow upload is tried more than twice.
+    let now = 0;
+    const slow = setUp({ ...verbs, openBlob: async () => body('hello'), upload });
+    upload.mockClear();
+    const clock = { ...slow.ports.clock, now: () => (now += 400_000) };
+    await expect(placeBlob(planned(), { ...slow.run, ports: { ...slow.ports, clock } })).rejects.toBe(limited.error);
+    expect(upload).toHaveBeenCalledTimes(6);
+    let at = 0;
+    const interrupted = { session: session('cut'), sent: 100, marks: [] };
+    const hash = createHash('sha256');
+    const further = setUp({
+      ...verbs,
+      openBlob: async () => body('hello'),
+      resumeUpload: async () => {
+        at += 1;
+        return { session: session('cut'), offset: at, mark: { offset: 0, hash } };
+      },
+      upload: async () => (at < 60 ? { ...limited, interrupted } : { kind: 'stored', bytesSent: 5 }),
+    });
+    const steps = { ...further.ports, random: () => 0.5, clock: { ...clock, sleep: further.ports.clock.sleep } };
+    expect(await placeBlob(planned({ size: 100 }), { ...further.run, ports: steps })).toMatchObject({ how: 'copied' });
+  });
+
+  it('believes no HEAD of another length where the source has lost the blob', async () => {
+    const linked = async () => ({ kind: 'present' as const, size: 71 });
+    const lost = async (): Promise<never> => {
+      throw failure('BLOB_NOT_FOUND');
+    };
+    const cancelUpload = async (): Promise<void> => undefined;
+    const verbs = { mountBlob: declined, hasBlob: linked, cancelUpload };
+    const gone = setUp({ ...verbs, openBlob: lost });
+    await expect(placeBlob(planned(), gone.run)).rejects.toMatchObject({ code: 'BLOB_NOT_FOUND', exitCode: 4 });
+    const good = setUp({ ...verbs, openBlob: async () => body('hello') });
+    expect(await placeBlob(planned(), good.run)).toMatchObject({ how: 'present' });
+    const right = setUp({ ...verbs, hasBlob: async () => ({ kind: 'present', size: 5 }), openBlob: lost });
+    expect(await placeBlob(planned(), right.run)).toMatchObject({ how: 'present' });
+    const silent = setUp({ ...verbs, hasBlob: async () => ({ kind: 'present', size: undefined }), openBlob: lost });
+    expect(await placeBlob(planned(), silent.run)).toMatchObject({ how: 'present' });
+    // Another repository has it: the link is put right.
+    const elsewhere = setUp({
+      ...verbs,
+      openBlob: async (repository) => (repository === 't/a' ? lost() : body('hello')),
+      openUpload: async () => session('again'),
+      upload: stored,
+    });
+    const sources = ['t/a', 't/b'].map((repository) => ({ host: 'reg.test', repository }));
+    expect(await placeBlob(planned({ sources }), elsewhere.run)).toMatchObject({ how: 'copied' });
+  });
+
+  it('does not change form for ever', async () => {
+    const { run } = setUp({
+      mountBlob: declined,
+      hasBlob: absent,
+      openBlob: async () => body('hello'),
+      openUpload: async () => session('again'),
+      upload: async () => ({ kind: 'otherwise', error: failure('NETWORK_FAILED') }),
+    });
+    await expect(placeBlob(planned(), run)).rejects.toMatchObject({ code: 'NETWORK_FAILED' });
+  });
+
+  it('cancels the session of a cut upload once it is known that it cannot be gone on with', async () => {
+    const order: string[] = [];
+    const interrupted = { session: session('moved'), sent: 3, marks: [] };
+    const answers = [
+      { kind: 'broken' as const, error: failure('NETWORK_FAILED'), interrupted, chunked: true as const },
+      { kind: 'stored' as const, bytesSent: 5 },
+    ];
+    const upload = vi.fn(async () => answers.shift() ?? { kind: 'stored' as const, bytesSent: 5 });
+    const { run } = setUp({
+      mountBlob: declined,
+      hasBlob: async () => {
+        order.push('look');
+        return { kind: 'absent' };
+      },
+      openBlob: async () => body('hello'),
+      openUpload: async () => session('again'),
+      resumeUpload: async () => {
+        order.push('ask');
+        return undefined;
+      },
+      cancelUpload: async ({ url }) => void order.push(`cancel ${url.split('/').at(-1)}`),
+      upload,
+    });
+    await placeBlob(planned(), run);
+    expect(order).toEqual(['look', 'look', 'ask', 'cancel moved']);
+    expect(upload.mock.calls[1]?.[3 as never]).toMatchObject({ chunked: true });
+    await run.sessions.close();
+    expect(order).toHaveLength(4);
+  });
+
+  it('takes its turn before its places, and gives it back', async () => {
+    const order: string[] = [];
+    const uploadTurn = async () => {
+      order.push('turn');
+      return { release: () => void order.push('back') };
+    };
+    const { run, ports } = setUp({
+      mountBlob: declined,
+      hasBlob: absent,
+      openBlob: async () => body('hello'),
+      upload: stored,
+      uploadTurn,
+    });
+    const takeCopy: typeof ports.limiter.takeCopy = (copy) => {
+      order.push('places');
+      return ports.limiter.takeCopy(copy);
+    };
+    await placeBlob(planned(), { ...run, ports: { ...ports, limiter: { ...ports.limiter, takeCopy } } });
+    expect(order).toEqual(['turn', 'places', 'back']);
   });
 
   it('tries corrupt bytes once more, then stops', async () => {

@@ -4,6 +4,7 @@ import type { ImageIndex, ImageManifest } from '../../src/model/manifest.ts';
 import { parseReference } from '../../src/model/reference.ts';
 import type { PublishRequest, SourceRequest } from '../../src/publish/request.ts';
 import type { Resolution, ResolvedChild, ResolvedSource, TagState } from '../../src/publish/resolved.ts';
+import { requestOf } from '../helpers/publishing.ts';
 
 /** A digest that stands for some content, by name. */
 export function digest(name: string): Digest {
@@ -91,18 +92,5 @@ export function resolution(sources: readonly ResolvedSource[], tag: Partial<TagS
 }
 
 export function request(more: Partial<PublishRequest> = {}): PublishRequest {
-  return {
-    targets: [parseReference('reg.test/t/all:1')],
-    sources: [],
-    type: 'auto',
-    annotations: {},
-    layout: 'plain',
-    platforms: [],
-    forcePlatform: false,
-    foreignLayers: false,
-    waitForSource: 0,
-    dryRun: false,
-    verify: true,
-    ...more,
-  };
+  return { ...requestOf('reg.test/t/all:1', []), ...more };
 }

@@ -36,6 +36,8 @@ describe('chunk limits', () => {
     ['equal: no chunk is larger than the one before', { chunk: { equal: true } }, [5, 6], [202, 416]],
     ['equal: a smaller chunk was the last one', { chunk: { equal: true } }, [6, 5, 5], [202, 202, 416]],
     ['equal: equal chunks and a smaller last one pass', { chunk: { equal: true } }, [5, 5, 2], [202, 202, 202]],
+    ['equal: a smaller follower of a small chunk passes', { chunk: { equal: true, min: 5 } }, [4, 2], [202, 202]],
+    ['equal: an equal follower of a small chunk does not', { chunk: { equal: true, min: 5 } }, [4, 4], [202, 416]],
     ['a chunk of one byte', { chunk: { oneByte: false } }, [5, 1], [202, 416]],
     ['none(404) takes no PATCH', { patch: 'none(404)' }, [5], [404]],
     ['streamOnly takes no ranges', { patch: 'streamOnly' }, [5], [400]],

@@ -25,6 +25,26 @@ describe('a place that cannot be made', () => {
 });
 
 describe('disk', () => {
+  it('links stay links, and a manifest is kept by its own digest alone', () =>
+    withDirectory(async (disk) => {
+      const changes = { mount: { mode: 'symlink' }, manifest: { digestCheck: false, blobs: false } } as const;
+      const digest = digestOf(bytes);
+      await withRegistry({ options: { disk, changes } }, async (registry) => {
+        await upload(registry, 'source', bytes);
+        await send(registry, 'POST', `/v2/target/blobs/uploads/?mount=${digest}&from=source`);
+        const headers = { 'content-type': MEDIA_TYPES.ociManifest };
+        const put = await send(registry, 'PUT', `/v2/target/manifests/${digest}`, { body: image.bytes, headers });
+        expect(put.status).toBe(201);
+      });
+      await withRegistry({ options: { disk, changes } }, async (registry) => {
+        expect(registry.manifestOf('target', digest)).toBeUndefined();
+        expect(registry.manifestOf('target', image.descriptor.digest)?.bytes).toEqual(image.bytes);
+        expect(registry.hasBlob('target', digest)).toBe(true);
+        registry.deleteBlob('source', digest);
+        expect(registry.hasBlob('target', digest)).toBe(false);
+      });
+    }));
+
   it('what was pushed is there after a restart', () =>
     withDirectory(async (disk) => {
       await withRegistry({ options: { disk } }, async (registry) => {

@@ -123,7 +123,7 @@ describe('listing referrers (distribution-spec v1.1.1, "Listing Referrers")', ()
 
   it('manifest.referrers 404: there is no such API', () =>
     withRegistry({ manifest: { referrers: '404' } }, async (registry) => {
-      expect((await referrers(registry)).status).toBe(404);
+      expect((await send(registry, 'GET', `/v2/a/b/referrers/${subject.digest}`)).status).toBe(404);
     }));
 });
 

@@ -178,7 +178,7 @@ describe('what a manifest names (distribution-spec v1.1.1, "Push")', () => {
       const windows = makeImage('win', { docker: true, foreignUrl: 'https://foreign.example.test/x' });
       prepare(registry, windows);
       expect((await put(registry, windows)).status).toBe(201);
-      registry.configure({ manifest: { urls: false } });
+      registry.configure({ manifest: { urls: '400' } });
       expect((await put(registry, windows)).status).toBe(400);
     }));
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/model/digest.ts';
 import type { ProfileChanges, RunningRegistry } from '../../src/registry-server/index.ts';
+import { MEDIA_TYPES } from '../helpers/images.ts';
 import { withRegistry } from '../helpers/registry.ts';
-import { octets, send, withQuery } from './http.ts';
+import { octets, send, upload, withQuery } from './http.ts';
 
 const bytes = Buffer.from('layer');
 const digest = digestOf(bytes);
@@ -107,6 +108,61 @@ describe('mount.mode', () => {
       registry.putBlob('target', bytes);
       expect((await mount(registry, `mount=${digest}&from=target`)).status).toBe(202);
     }));
+
+  describe('symlink, as serverless-registry was seen to do it (2026-11-30)', () => {
+    const linked = (use: (registry: RunningRegistry) => Promise<void>) =>
+      withRegistry({ mount: { mode: 'symlink' } }, async (registry) => {
+        registry.putBlob('source', bytes);
+        registry.putBlob('target', bytes);
+        expect((await mount(registry, both)).status).toBe(201);
+        await use(registry);
+      });
+    const path = `/v2/target/blobs/${digest}`;
+
+    it('the target loses the bytes that it had, and shows nothing once the source has none', () =>
+      linked(async (registry) => {
+        expect((await send(registry, 'HEAD', path)).headers['content-length']).not.toBe(String(bytes.length));
+        await send(registry, 'DELETE', `/v2/source/blobs/${digest}`);
+        expect((await send(registry, 'HEAD', path)).status).toBe(200);
+        expect(await send(registry, 'GET', path)).toMatchObject({ status: 404, codes: ['BLOB_UNKNOWN'] });
+        expect(registry.hasBlob('target', digest)).toBe(false);
+        expect(registry.blobOf('target', digest)).toBeUndefined();
+      }));
+
+    it('a manifest that names a blob behind a dead link is taken', () =>
+      linked(async (registry) => {
+        registry.deleteBlob('source', digest);
+        const mediaType = MEDIA_TYPES.ociManifest;
+        const body = JSON.stringify({ mediaType, layers: [{ mediaType: 'x', digest, size: bytes.length }] });
+        const headers = { 'content-type': mediaType };
+        expect((await send(registry, 'PUT', '/v2/target/manifests/1', { body, headers })).status).toBe(201);
+        expect(registry.missingFrom('target', '1')).toEqual([digest]);
+      }));
+
+    it('the bytes are back when the source has them again, or when they are uploaded over the link', () =>
+      linked(async (registry) => {
+        registry.deleteBlob('source', digest);
+        registry.putBlob('source', bytes);
+        expect((await send(registry, 'GET', path)).bytes).toEqual(bytes);
+        registry.deleteBlob('source', digest);
+        expect((await upload(registry, 'target', bytes)).status).toBe(201);
+        expect((await send(registry, 'HEAD', path)).headers['content-length']).toBe(String(bytes.length));
+        expect((await send(registry, 'GET', path)).bytes).toEqual(bytes);
+      }));
+
+    it('a link of a link names the repository with the bytes, which never becomes a link to itself', () =>
+      linked(async (registry) => {
+        expect((await mount(registry, `mount=${digest}&from=source`)).status).toBe(201);
+        const post = (to: string, from: string) =>
+          send(registry, 'POST', `/v2/${to}/blobs/uploads/?mount=${digest}&from=${from}`);
+        expect((await post('source', 'target')).status).toBe(202);
+        expect((await post('third', 'target')).status).toBe(201);
+        registry.deleteBlob('target', digest);
+        expect((await send(registry, 'GET', `/v2/third/blobs/${digest}`)).bytes).toEqual(bytes);
+        registry.deleteBlob('source', digest);
+        expect((await post('fourth', 'third')).status).toBe(202);
+      }));
+  });
 });
 
 describe('half a mount', () => {
@@ -119,6 +175,10 @@ describe('half a mount', () => {
     ['noSourceRepo 401empty', { noSourceRepo: '401empty' }, `mount=${digest}&from=nowhere`, 401],
     ['noSourceRepo 404', { noSourceRepo: '404' }, `mount=${digest}&from=nowhere`, 404],
     ['noSourceRepo 400', { noSourceRepo: '400' }, `mount=${digest}&from=nowhere`, 400],
+    ['malformed 202', { malformed: '202' }, 'mount=sha256:1&from=source', 202],
+    ['twice first', {}, `${both}&mount=sha256:1`, 201],
+    ['twice 202', { twice: '202' }, `${both}&mount=${digest}`, 202],
+    ['twice 400', { twice: '400' }, `${both}&mount=${digest}`, 400],
   ];
 
   it.each(halves)('%s', (_, changes, query, status) =>

@@ -25,7 +25,8 @@ describe('switches', () => {
   });
 
   it.each([
-    ['upload.location', { upload: { location: 'dropPort443' } }],
+    ['upload.location', { upload: { location: 'dropPort80' } }],
+    ['upload.commit', { upload: { commit: 'slow+retry404present' } }],
     ['mount.mode', { mount: { mode: 'off(n)' } }],
     ['mount.mode', { mount: { mode: 'off' } }],
     ['mount.mode', { mount: { mode: 'exists(5)' } }],
@@ -186,6 +187,55 @@ describe('profiles answer what the registry answered when it was asked by hand (
     }),
   );
 
+  it.each([
+    ['distribution-v2', 404, 400, 400, 404, 206],
+    ['distribution-v3', 416, 400, 400, 404, 206],
+    ['zot', 416, 415, 400, 404, 206],
+    ['crane', 201, 201, 201, 202, 206],
+    ['serverless', 201, 400, 201, 202, 200],
+    ['serverless-2024', 201, 400, 201, 202, 200],
+  ])(
+    '%s: PUT after a wrong digest %d, manifest without type %d, under a wrong digest %d, capitals %d, part of a blob %d',
+    (name, again, untyped, misnamed, capitals, part) =>
+      run(name, async (registry) => {
+        const put = withQuery(await openUpload(registry, 'a/b'), `digest=${digest}`);
+        await send(registry, 'PUT', put, { body: 'wrong', headers: octets });
+        expect((await send(registry, 'PUT', put, { body: bytes, headers: octets })).status).toBe(again);
+        const image = makeImage('x');
+        putBuilt(registry, 'a/c', image);
+        expect((await send(registry, 'PUT', '/v2/a/c/manifests/1', { body: image.bytes })).status).toBe(untyped);
+        const headers = { 'content-type': MEDIA_TYPES.ociManifest };
+        const other = `/v2/a/c/manifests/${digest}`;
+        expect((await send(registry, 'PUT', other, { body: image.bytes, headers })).status).toBe(misnamed);
+        expect((await send(registry, 'POST', '/v2/UPPER/blobs/uploads/')).status).toBe(capitals);
+        registry.putBlob('a/b', bytes);
+        const range = { range: 'bytes=1-2' };
+        expect((await send(registry, 'GET', `/v2/a/b/blobs/${digest}`, { headers: range })).status).toBe(part);
+      }),
+  );
+
+  it.each([
+    ['serverless', 201, 400, 400, 200],
+    ['serverless-2024', 500, 500, 201, 404],
+  ])(
+    '%s: index entry without platform %d, no mediaType %d, absent subject %d, referrers %d',
+    (name, bare, untyped, orphan, referrers) =>
+      run(name, async (registry) => {
+        const image = makeImage('x');
+        const mediaType = MEDIA_TYPES.ociIndex;
+        putBuilt(registry, 'a/b', image);
+        const put = async (document: object) => {
+          const body = JSON.stringify(document);
+          const headers = { 'content-type': mediaType };
+          return (await send(registry, 'PUT', '/v2/a/b/manifests/1', { body, headers })).status;
+        };
+        expect(await put({ mediaType, manifests: [image.descriptor] })).toBe(bare);
+        expect(await put({ manifests: [] })).toBe(untyped);
+        expect(await put({ mediaType, manifests: [], subject: { ...image.descriptor, digest } })).toBe(orphan);
+        expect((await send(registry, 'GET', `/v2/a/b/referrers/${digest}`)).status).toBe(referrers);
+      }),
+  );
+
   it('serverless: POST tells both chunk limits and a state', () =>
     run('serverless', async (registry) => {
       const { headers } = await send(registry, 'POST', '/v2/a/b/blobs/uploads/');
@@ -267,7 +317,18 @@ describe('profiles answer what the registry answered when it was asked by hand (
       },
     ));
 
-  it.each(PROFILES.filter((profile) => profile.name !== 'nexus').map((profile) => profile.name))(
+  /** Profiles that exist to refuse this, or that take no manifest before it can be seen. */
+  const OTHERWISE = [
+    'nexus',
+    'nexus-redeploy',
+    'ghcr-slow',
+    'artifactory-2019',
+    'distribution-badproxy',
+    'distribution-mirror',
+    'harbor-proxy',
+  ];
+
+  it.each(PROFILES.filter((profile) => !OTHERWISE.includes(profile.name)).map((profile) => profile.name))(
     '%s: POST and one PUT, then an OCI image by tag',
     (name) =>
       withRegistry(

@@ -48,6 +48,24 @@ describe('startRegistry', () => {
     });
   });
 
+  it('cuts a connection that speaks TLS, which cannot be reset', async () => {
+    const tls = selfSigned(['127.0.0.1']);
+    await withRegistry({ options: { tls } }, async (registry) => {
+      registry.addFault({ operation: 'ping', action: { kind: 'reset', when: 'before' } });
+      const ping = () =>
+        new Promise((resolve) => {
+          request(`${registry.url}/v2/`, { ca: tls.cert }, (answer) => {
+            answer.resume();
+            resolve(answer.statusCode);
+          })
+            .on('error', (error) => resolve(error.name))
+            .end();
+        });
+      expect(await ping()).toBe('Error');
+      expect(await ping()).toBe(200);
+    });
+  });
+
   it('closes at once, open connections and stalled answers included', async () => {
     const registry = await startRegistry({ profile: { blob: { redirect: '307otherHost' } } });
     const digest = registry.putBlob('a/b', Buffer.from('x'));

@@ -11,7 +11,7 @@ import type { Credential } from '../../src/http/origin.ts';
 import { createTransport, type TransportOptions } from '../../src/http/transport.ts';
 import { type Digest, digestOf } from '../../src/model/digest.ts';
 import type { RegistryClient } from '../../src/registry/client.ts';
-import { createRegistryClient } from '../../src/registry/remote.ts';
+import { createRegistryClient, type RegistryClientOptions } from '../../src/registry/remote.ts';
 
 /** A request as the server saw it; `body` grows while it arrives. */
 export type Seen = {
@@ -135,7 +135,7 @@ export function jumpingClock(): Clock & { readonly slept: number[] } {
 }
 
 /** For deadlines, which a clock that jumps would end at once. */
-const realClock: Clock = {
+export const realClock: Clock = {
   now: () => performance.now(),
   epoch: () => Date.now(),
   sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal, ref: false }),
@@ -145,7 +145,7 @@ export type World = {
   readonly transport: Transport;
   readonly events: readonly HttpEvent[];
   readonly slept: readonly number[];
-  client(host: string, cancelTimeout?: number): RegistryClient;
+  client(host: string, cancelTimeout?: number, more?: Partial<RegistryClientOptions>): RegistryClient;
 };
 
 /** Transport and authorizer as they are in the program, but for the time; `onSend` sees and may change requests. */
@@ -174,13 +174,14 @@ export function world(
     transport,
     events,
     slept: clock.slept,
-    client: (host, cancelTimeout) =>
+    client: (host, cancelTimeout, more = {}) =>
       createRegistryClient({
         host,
         transport,
         authorizer,
         clock: realClock,
         ...(cancelTimeout === undefined ? {} : { cancelTimeout }),
+        ...more,
       }),
   };
 }

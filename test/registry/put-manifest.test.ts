@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/http/origin.ts';
 import { digestOf } from '../../src/model/digest.ts';
-import { type Answer, clientOf, errors, failure, script, verb } from './fixture.ts';
+import { type Answer, clientOf, errors, failure, script, verb, world } from './fixture.ts';
 
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 const BYTES = Buffer.from('{\r\n "schemaVersion": 2, "mediaType": "x", "é": "\\u0026" }\n\n');
@@ -14,14 +15,35 @@ async function put(answer: Answer | 'reset', reference: string = 'v1') {
 }
 
 describe('putManifest', () => {
-  test.each([201, 200, 202, 204])('%i is stored; the bytes went out as they are, under their type', async (status) => {
-    const { outcome, server } = await put({ status }, MANIFEST.digest);
-    expect(outcome).toEqual({ kind: 'stored' });
-    const [request] = server.seen;
-    expect(request).toMatchObject({ method: 'PUT', url: `/v2/acme/app/manifests/${MANIFEST.digest}` });
-    expect(request?.headers['content-type']).toBe(OCI_INDEX);
-    expect(request?.headers['content-length']).toBe(String(BYTES.length));
-    expect(request?.body).toEqual(BYTES);
+  test.each([201, 200, 202, 204])(
+    '%i is stored, but only 201 beyond doubt; the bytes went out as they are, under their type',
+    async (status) => {
+      const { outcome, server } = await put({ status }, MANIFEST.digest);
+      const doubt =
+        status === 201 ? undefined : expect.objectContaining({ code: 'PROTOCOL_VIOLATED', exitCode: 6, status });
+      expect(outcome).toEqual({ kind: 'stored', ...(doubt === undefined ? {} : { doubt }) });
+      const [request] = server.seen;
+      expect(request).toMatchObject({ method: 'PUT', url: `/v2/acme/app/manifests/${MANIFEST.digest}` });
+      expect(request?.headers['content-type']).toBe(OCI_INDEX);
+      expect(request?.headers['content-length']).toBe(String(BYTES.length));
+      expect(request?.body).toEqual(BYTES);
+    },
+  );
+
+  const page = { headers: { 'content-type': 'text/html; charset=utf-8' }, body: '<html>please log in</html>' };
+
+  test.each([200, 202])('a page with %i is no success: a login answered for the registry', async (status) => {
+    const server = await script({ status, ...page });
+    const error = await failure(clientOf(server).putManifest('acme/app', 'v1', MANIFEST, verb()));
+    expect(error).toMatchObject({ code: 'PROTOCOL_VIOLATED', exitCode: 6, side: 'target', status });
+    expect(error.message).toContain('HTML page');
+  });
+
+  test('Quay calls everything text/html, its 201 and the digest beside it count', async () => {
+    const headers = { ...page.headers, 'docker-content-digest': MANIFEST.digest };
+    expect((await put({ status: 201, headers, body: 'OK' })).outcome).toEqual({ kind: 'stored' });
+    expect((await put({ status: 202, headers, body: 'OK' })).outcome).toMatchObject({ kind: 'stored', doubt: {} });
+    expect((await put({ status: 201, ...page })).outcome).toMatchObject({ kind: 'stored', doubt: {} });
   });
 
   test('an answer that names another digest ends the run, in whatever algorithm', async () => {
@@ -89,10 +111,18 @@ describe('putManifest', () => {
     expect(outcome.error.message).toContain('"some words"');
   });
 
-  test('a refused type is named, and what to do about it', async () => {
-    const { outcome } = await put({ status: 415, body: errors('MANIFEST_INVALID') });
-    expect(outcome.kind === 'refused' && outcome.error.message).toContain(`as ${OCI_INDEX}`);
-    expect(outcome.kind === 'refused' && outcome.error.hint).toContain('--type');
+  const docker = 'application/vnd.docker.distribution';
+  test.each([
+    [OCI_INDEX, /--type docker.*--format v2s2/],
+    [`${docker}.manifest.list.v2+json`, /--type oci.*--format oci/],
+    [`${docker}.manifest.v2+json`, /Convert the image.*--format oci/],
+    ['application/vnd.oci.image.manifest.v1+json', /Convert the image.*--format v2s2/],
+  ])('a refused type is named, and what to convert: %s', async (mediaType, hint) => {
+    const server = await script({ status: 415, body: errors('MANIFEST_INVALID') });
+    const outcome = await clientOf(server).putManifest('a', 'v1', { ...MANIFEST, mediaType }, verb());
+    if (outcome.kind !== 'refused') throw new Error(outcome.kind);
+    expect(outcome.error.message).toContain(`as ${mediaType}`);
+    expect(outcome.error.hint).toMatch(hint);
   });
 
   test('413 by a proxy is told as such, without its page', async () => {
@@ -125,5 +155,44 @@ describe('putManifest', () => {
     const message = outcome.kind === 'refused' ? outcome.error.message : '';
     for (const mark of ['\n', '\u001b', '\u202e']) expect(message).not.toContain(mark);
     expect(message).not.toContain('##[');
+  });
+});
+
+describe('a PUT that may go out once', () => {
+  test.each([
+    [503, '3', { wait: 3000 }],
+    [429, '2', { wait: 2000 }],
+    [500, undefined, {}],
+    [401, undefined, {}],
+  ] as const)('%i is for the caller to try again', async (status, after, passing) => {
+    const headers = after === undefined ? {} : { 'retry-after': after };
+    const server = await script({ status, headers });
+    const answer = await clientOf(server).putManifest('a', 'v1', MANIFEST, { ...verb(), once: true });
+    expect(answer).toMatchObject({ kind: 'refused', error: { status }, passing });
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test('is not sent again when its login has to be shown first', async () => {
+    const server = await script({ status: 401, headers: { 'www-authenticate': 'Basic realm="r"' } }, { status: 201 });
+    const login = { kind: 'basic', username: 'u', password: new Secret('pw-12345') } as const;
+    const client = world(login).client(server.host);
+    expect(await client.putManifest('a', 'v1', MANIFEST, { ...verb(), once: true })).toMatchObject({ passing: {} });
+    expect(server.seen).toHaveLength(1);
+    expect(await client.putManifest('a', 'v1', MANIFEST, { ...verb(), once: true })).toEqual({ kind: 'stored' });
+    expect(server.seen[1]?.headers.authorization).toMatch(/^Basic /);
+  });
+
+  test('nor when the connection is cut', async () => {
+    const server = await script('reset', { status: 201 });
+    const error = await failure(clientOf(server).putManifest('a', 'v1', MANIFEST, { ...verb(), once: true }));
+    expect(error.code).toBe('NETWORK_FAILED');
+    expect(server.seen).toHaveLength(1);
+  });
+
+  test('a refusal that will stay is one', async () => {
+    const server = await script({ status: 413 });
+    const answer = await clientOf(server).putManifest('a', 'v1', MANIFEST, { ...verb(), once: true });
+    expect(answer).toMatchObject({ kind: 'refused', error: { code: 'MANIFEST_REFUSED' } });
+    expect(answer).not.toHaveProperty('passing');
   });
 });

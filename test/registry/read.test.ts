@@ -171,7 +171,7 @@ describe('getManifest', () => {
     expect(error).toMatchObject({ code: 'MANIFEST_INVALID', exitCode: 6 });
   });
 
-  test('a body that breaks off is asked for again, three times at most', async () => {
+  test('a body that breaks off is asked for again as often as the run retries', async () => {
     let breaks = 2;
     const server = await serve(async ({ response, whole }) => {
       await whole;
@@ -182,9 +182,12 @@ describe('getManifest', () => {
     expect(await clientOf(server).getManifest('a', DIGEST, verb())).toMatchObject({ kind: 'found' });
     expect(server.seen).toHaveLength(3);
     breaks = Number.POSITIVE_INFINITY;
-    const error = await failure(clientOf(server).getManifest('a', DIGEST, verb()));
-    expect(error.code).toBe('NETWORK_FAILED');
-    expect(server.seen).toHaveLength(6);
+    const read = (retries: number) =>
+      world().client(server.host, undefined, { retries }).getManifest('a', DIGEST, verb());
+    expect((await failure(read(0))).code).toBe('NETWORK_FAILED');
+    expect(server.seen).toHaveLength(4);
+    expect((await failure(read(4))).code).toBe('NETWORK_FAILED');
+    expect(server.seen).toHaveLength(9);
   });
 
   test('a registry that nobody answers for ends it, after the tries of one request', async () => {
@@ -340,5 +343,22 @@ describe('openBlob', () => {
     const stream = await clientOf(server).openBlob('a', blob, verb());
     await new Promise((resolve) => stream.once('close', resolve));
     expect(stream.errored).toMatchObject({ code: 'NETWORK_FAILED' });
+  });
+});
+
+describe('a refusal by a place that the registry sends us to', () => {
+  test.each([
+    [401, 'UNAUTHORIZED'],
+    [403, 'DENIED'],
+  ])('%i names that place, blames no login and advises none', async (status, code) => {
+    const elsewhere = await script({ status });
+    const server = await script({ status: 307, headers: { location: `http://${elsewhere.host}/blob` } });
+    const blob = blobOf(10);
+    const error = await failure(clientOf(server).readBlob('acme/app', blob, verb()));
+    expect(error).toMatchObject({ code, exitCode: 3, status });
+    expect(error.message).toContain(`${server.host} sends us to ${elsewhere.host}, where no login is sent`);
+    expect(error.message).toContain(`${elsewhere.host} answered ${status}`);
+    expect(`${error.message} ${error.hint}`).not.toMatch(/docker login|was refused|no login was found/);
+    expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined();
   });
 });

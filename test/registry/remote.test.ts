@@ -41,71 +41,79 @@ async function place(client: RegistryClient, blob: BlobIdentity): Promise<string
     const body = await client.openBlob(SOURCE, blob, verb());
     const answer = await client.upload(session, blob, body, verb());
     if (answer.kind === 'stored') return mount.kind;
+    if (answer.kind === 'otherwise') continue;
     if (answer.kind !== 'broken') return answer.error.message;
     if ((await client.hasBlob(TARGET, blob.digest, verb())).kind === 'present') return mount.kind;
   }
   return 'given up';
 }
 
-describe.each(PROFILES.map(({ name }) => name))('all verbs against %s', (profile) => {
-  test('an image and an index come to be in the target, byte for byte', async () => {
-    let ahead = 0;
-    const registry = await start({ profile, now: () => Date.now() + ahead });
-    const { client: clientFor } = world(ROBOT);
-    const client = clientFor(registry.host);
-    client.announce([
-      { repository: TARGET, access: 'push', mountFrom: [SOURCE] },
-      { repository: SOURCE, access: 'pull' },
-    ]);
-    expect((await client.getManifest(TARGET, 'bullseye', verb())).kind).toMatch(/absent|unknown/);
+/** They take no write at all. */
+const READ_ONLY: readonly string[] = ['distribution-mirror', 'harbor-proxy'];
 
-    const source = await client.getManifest(SOURCE, 'bullseye', verb());
-    if (source.kind !== 'found') throw source.error;
-    expect(source.manifest.bytes).toEqual(IMAGE.bytes);
-    expect(source.manifest.digest).toBe(IMAGE.descriptor.digest);
-    const config = IMAGE.blobs[0]?.descriptor;
-    if (config !== undefined) {
-      const bytes = await client.readBlob(SOURCE, config, verb());
-      expect(digestOf(bytes)).toBe(config.digest);
-    }
-    for (const { descriptor } of IMAGE.blobs) {
-      expect(await place(client, descriptor)).toMatch(/^(?:mounted|session|refused)$/);
-    }
+describe.each(PROFILES.map(({ name }) => name).filter((name) => !READ_ONLY.includes(name)))(
+  'all verbs against %s',
+  (profile) => {
+    test('an image and an index come to be in the target, byte for byte', async () => {
+      let ahead = 0;
+      const registry = await start({ profile, now: () => Date.now() + ahead });
+      const { client: clientFor } = world(ROBOT);
+      const client = clientFor(registry.host);
+      client.announce([
+        { repository: TARGET, access: 'push', mountFrom: [SOURCE] },
+        { repository: SOURCE, access: 'pull' },
+      ]);
+      expect((await client.getManifest(TARGET, 'bullseye', verb())).kind).toMatch(/absent|unknown/);
 
-    const putPatiently = async (
-      reference: string,
-      digest: Digest,
-      bytes: Buffer,
-      mediaType: string,
-    ): Promise<PutAnswer> => {
-      const first = await client.putManifest(TARGET, reference, { bytes, digest, mediaType }, verb());
-      if (first.kind !== 'incomplete') return first;
-      // What was just written shows late (Nexus).
+      const source = await client.getManifest(SOURCE, 'bullseye', verb());
+      if (source.kind !== 'found') throw source.error;
+      expect(source.manifest.bytes).toEqual(IMAGE.bytes);
+      expect(source.manifest.digest).toBe(IMAGE.descriptor.digest);
+      const config = IMAGE.blobs[0]?.descriptor;
+      if (config !== undefined) {
+        const bytes = await client.readBlob(SOURCE, config, verb());
+        expect(digestOf(bytes)).toBe(config.digest);
+      }
+      for (const { descriptor } of IMAGE.blobs) {
+        expect(await place(client, descriptor)).toMatch(/^(?:mounted|session|refused)$/);
+      }
+
+      const putPatiently = async (
+        reference: string,
+        digest: Digest,
+        bytes: Buffer,
+        mediaType: string,
+      ): Promise<PutAnswer> => {
+        const first = await client.putManifest(TARGET, reference, { bytes, digest, mediaType }, verb());
+        if (first.kind !== 'incomplete') return first;
+        // What was just written shows late (Nexus).
+        ahead += 5_000;
+        return client.putManifest(TARGET, reference, { bytes, digest, mediaType }, verb());
+      };
+      for (const [reference, built] of [
+        [IMAGE.descriptor.digest, IMAGE],
+        ['bullseye', INDEX],
+      ] as const) {
+        const { digest, mediaType } = built.descriptor;
+        expect(await putPatiently(reference, digest, built.bytes, mediaType)).toEqual({ kind: 'stored' });
+      }
       ahead += 5_000;
-      return client.putManifest(TARGET, reference, { bytes, digest, mediaType }, verb());
-    };
-    for (const [reference, built] of [
-      [IMAGE.descriptor.digest, IMAGE],
-      ['bullseye', INDEX],
-    ] as const) {
-      const { digest, mediaType } = built.descriptor;
-      expect(await putPatiently(reference, digest, built.bytes, mediaType)).toEqual({ kind: 'stored' });
-    }
-    ahead += 5_000;
-    const published = await client.getManifest(TARGET, 'bullseye', verb());
-    expect(published).toMatchObject({
-      kind: 'found',
-      manifest: { bytes: INDEX.bytes, digest: INDEX.descriptor.digest },
+      const published = await client.getManifest(TARGET, 'bullseye', verb());
+      expect(published).toMatchObject({
+        kind: 'found',
+        manifest: { bytes: INDEX.bytes, digest: INDEX.descriptor.digest },
+      });
+      expect(await client.hasManifest(TARGET, IMAGE.descriptor.digest, verb())).toMatchObject({ kind: 'present' });
+      for (const { descriptor } of IMAGE.blobs) {
+        expect(await client.hasBlob(TARGET, descriptor.digest, verb())).toMatchObject({ kind: 'present' });
+      }
+      // Artifactory shows, and takes, what another repository has: then it is not linked here.
+      if (!profile.startsWith('artifactory')) expect(registry.missingFrom(TARGET, 'bullseye')).toEqual([]);
+      expect(registry.openSessions()).toBe(0);
+      expectCleanTraffic(registry);
     });
-    expect(await client.hasManifest(TARGET, IMAGE.descriptor.digest, verb())).toMatchObject({ kind: 'present' });
-    for (const { descriptor } of IMAGE.blobs) {
-      expect(await client.hasBlob(TARGET, descriptor.digest, verb())).toMatchObject({ kind: 'present' });
-    }
-    expect(registry.missingFrom(TARGET, 'bullseye')).toEqual([]);
-    expect(registry.openSessions()).toBe(0);
-    expectCleanTraffic(registry);
-  });
-});
+  },
+);
 
 /** What no request may look like, whatever the registry. */
 function expectCleanTraffic(registry: RunningRegistry): void {

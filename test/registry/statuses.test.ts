@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   CANCEL,
+  CHUNK,
   COMMIT,
   HEAD,
   IMMUTABLE_WORDS,
@@ -9,6 +10,8 @@ import {
   OPEN,
   PUT,
   READ,
+  READ_PART,
+  SESSION,
 } from '../../src/registry/statuses.ts';
 
 describe('what a status means', () => {
@@ -48,7 +51,25 @@ describe('what a status means', () => {
     [COMMIT, 400, 'unsure'],
     [COMMIT, 404, 'gone'],
     [COMMIT, 409, 'gone'],
-    [COMMIT, 413, 'refused'],
+    [COMMIT, 405, 'formless'],
+    [COMMIT, 413, 'large'],
+    [CHUNK, 200, 'taken'],
+    [CHUNK, 201, 'taken'],
+    [CHUNK, 202, 'taken'],
+    [CHUNK, 204, 'taken'],
+    [CHUNK, 400, 'formless'],
+    [CHUNK, 404, 'formless'],
+    [CHUNK, 405, 'formless'],
+    [CHUNK, 413, 'large'],
+    [CHUNK, 416, 'range'],
+    [CHUNK, 429, 'limited'],
+    [CHUNK, 502, 'failed'],
+    [SESSION, 204, 'open'],
+    [SESSION, 202, 'open'],
+    [SESSION, 404, 'lost'],
+    [SESSION, 405, 'lost'],
+    [READ_PART, 206, 'part'],
+    [READ_PART, 200, 'other'],
     [COMMIT, 416, 'gone'],
     [COMMIT, 500, 'failed'],
     [CANCEL, 204, 'works'],

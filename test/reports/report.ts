@@ -8,7 +8,7 @@ import type { JournalEntry, RegistryOptions, RunningRegistry } from '../../src/r
 import { BIN, variables } from '../cli/program.ts';
 import { type LaidCase, layCase } from '../helpers/cases.ts';
 import { type Finished, run, type Variables } from '../helpers/processes.ts';
-import { checkInvariants } from '../helpers/publishing.ts';
+import { judged, withStranger } from '../helpers/program.ts';
 import { requests, withDirectory } from '../helpers/registry.ts';
 
 /** What a process finds besides an empty home: nothing that is not said here. */
@@ -50,7 +50,7 @@ export function withCase<T>(
         registry,
         script,
         run: (other = script, surroundings = {}) =>
-          watch(registries, async () => {
+          watch(registries, [other], folder, async () => {
             const env = await surround(folder, surroundings);
             return run('/bin/sh', ['-c', other], { cwd: place, env });
           }),
@@ -68,7 +68,7 @@ export function program(
   surroundings: Surroundings = {},
 ): Promise<Finished> {
   return withDirectory((folder) =>
-    watch(registries, async () =>
+    watch(registries, words, folder, async () =>
       run(process.execPath, [BIN, ...words], { cwd: folder, env: await surround(folder, surroundings) }),
     ),
   );
@@ -81,7 +81,9 @@ export function scriptAt<T>(
 ): Promise<T> {
   return withDirectory(async (folder) => {
     const env = await surround(folder, {});
-    return use((script) => watch(registries, () => run('/bin/sh', ['-c', script], { cwd: folder, env })));
+    return use((script) =>
+      watch(registries, [script], folder, () => run('/bin/sh', ['-c', script], { cwd: folder, env })),
+    );
   });
 }
 
@@ -96,13 +98,15 @@ export function publishAt(
   return program([registry], ['publish', ...references, ...flags], surroundings);
 }
 
-async function watch(registries: readonly RunningRegistry[], work: () => Promise<Finished>): Promise<Finished> {
-  const before = registries.map(({ tagMoves, journal }) => ({ moves: tagMoves.length, requests: journal.length }));
-  const finished = await work();
-  for (const [at, registry] of registries.entries()) {
-    checkInvariants(registry, before[at]?.moves);
-    checkTags(registry.journal.slice(before[at]?.requests));
-  }
+async function watch(
+  registries: readonly RunningRegistry[],
+  words: readonly string[],
+  folder: string,
+  work: () => Promise<Finished>,
+): Promise<Finished> {
+  const before = registries.map(({ journal }) => journal.length);
+  const finished = await judged(work, { words, folder, registries });
+  for (const [at, registry] of registries.entries()) checkTags(registry.journal.slice(before[at]));
   return finished;
 }
 
@@ -131,7 +135,7 @@ async function surround(folder: string, { logins, programs, env }: Surroundings)
     await mkdir(join(home, '.docker'), { recursive: true });
     await writeFile(join(home, '.docker', 'config.json'), JSON.stringify(logins));
   }
-  return { ...variables(home, env), PATH: `${path}:${process.env['PATH'] ?? ''}` };
+  return { ...withStranger(variables(home, env)), PATH: `${path}:${process.env['PATH'] ?? ''}` };
 }
 
 /** Everything of the case that is not content of a registry. Modes are kept: some of it is run. */

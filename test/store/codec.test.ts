@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PublishError } from '../../src/errors.ts';
 import { digestOf } from '../../src/model/digest.ts';
+import { ExactNumber } from '../../src/model/strict-json.ts';
 import { decodeDraft, encodeDraft } from '../../src/store/codec.ts';
 import type { DraftChild } from '../../src/store/draft.ts';
 import { imageEntry, indexEntry, linux, type MadeEntry, storedDraft } from './drafts.ts';
@@ -68,6 +69,17 @@ describe('a draft that is written', () => {
       ),
       { numRuns: 40 },
     );
+  });
+
+  it('keeps the unknown fields of an entry and of its platform, with their numbers as they were written', () => {
+    const { entry, bytes } = imageEntry('docker.io/acme/a:1', linux('amd64'));
+    const extra = { data: new ExactNumber('1.0'), n: [new ExactNumber('1e400')] };
+    const children = entry.children.map(({ descriptor }) => ({
+      descriptor: { ...descriptor, extra, platformExtra: { features: ['sse4'], level: new ExactNumber('2.0') } },
+    }));
+    const made = storedDraft('docker.io/acme/app:1', { entry: { ...entry, children }, bytes });
+    const read = decodeDraft(encodeDraft(made), FILE);
+    expect(read.draft.entries[0]?.children).toEqual(children);
   });
 
   it('holds the bytes of the manifests that it names, and no others', () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { digestOf } from '../../src/model/digest.ts';
 import { parseReference } from '../../src/model/reference.ts';
 import { pushRequest } from '../../src/store/push-request.ts';
+import { requestOf } from '../helpers/publishing.ts';
 import { imageEntry, indexEntry, linux, storedDraft } from './drafts.ts';
 
 const LIST = 'docker.io/acme/app:1';
@@ -13,35 +15,28 @@ describe('pushing a draft', () => {
     const { draft } = storedDraft(LIST, imageEntry(A, linux('arm'), { changes: { platform: { variant: 'v7' } } }));
     const root = draft.entries[0]?.root;
     expect(pushRequest(draft)).toEqual({
-      targets: [{ host: 'docker.io', repository: 'acme/app', tag: '1' }],
+      ...requestOf(LIST, []),
       sources: [
         {
           reference: { host: 'docker.io', repository: 'acme/a', tag: '1', digest: root?.digest },
           known: { root, children: [{ ...root, platform: linux('arm', 'v7') }] },
         },
       ],
-      type: 'auto',
-      annotations: {},
       layout: 'docker',
-      platforms: [],
-      forcePlatform: false,
-      foreignLayers: false,
-      waitForSource: 0,
-      dryRun: false,
-      verify: true,
     });
   });
 
   it('takes what push is told', () => {
     const { draft } = storedDraft(LIST, imageEntry(A, linux('arm')));
     const tag = parseReference('acme/app:latest');
-    const options = { type: 'oci', annotations: { a: '1' }, tags: [tag], dryRun: true, verify: false } as const;
+    const expectDigest = digestOf(Buffer.from('old'));
+    const told = { dryRun: true, verify: false, noClobber: true, expectDigest } as const;
+    const options = { type: 'oci', annotations: { a: '1' }, tags: [tag], ...told } as const;
     expect(pushRequest(draft, options)).toMatchObject({
       targets: [parseReference(LIST), tag],
       type: 'oci',
       annotations: { a: '1' },
-      dryRun: true,
-      verify: false,
+      ...told,
     });
   });
 

@@ -163,6 +163,17 @@ test('a drawing that fails is given up and told, and the run goes on', async () 
   expect(written.join('')).toMatch(/warning: progress is not drawn: TypeError: .* is not a function\n$/);
 });
 
+test('a blob that is brought a second time counts once, as it came last, with all its bytes', () => {
+  const { progress, text, pass } = bench({ mode: 'plain' });
+  const blob = { kind: 'blob.done', digest: digest('b'), size: 1000 } as const;
+  progress.emit({ kind: 'plan', target: 'a.test/b', images: [], blobs: 2, bytes: 2000 });
+  progress.emit({ ...blob, how: 'mounted', bytesSent: 0 });
+  progress.emit({ ...blob, how: 'copied', bytesSent: 1000 });
+  progress.emit({ ...blob, digest: digest('c'), how: 'mounted', bytesSent: 0 });
+  pass(10_000);
+  expect(text()).toContain('blobs 2 of 2 · mounted 1 · copied 1 (1.0 kB)');
+});
+
 test('tags that are done are remembered for a failure to tell', () => {
   const { progress } = bench({ quiet: true });
   tell(progress, [...STORY, ...REST]);
@@ -182,7 +193,7 @@ const FAILED: Extract<HttpEvent, { kind: 'request' }> = {
 
 test('takes what the transport tells', () => {
   const { progress, text } = bench({ debug: true });
-  const onEvent: (event: HttpEvent) => void = progress.http;
+  const onEvent: (event: Extract<HttpEvent, { kind: 'request' | 'retry' }>) => void = progress.http;
   onEvent({ ...FAILED, send: 2 });
   expect(text()).toBe('GET https://host.test/v2/ failed (ECONNRESET) 12 ms 0 B try 2\n');
 });

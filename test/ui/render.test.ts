@@ -63,6 +63,15 @@ describe.each(Object.entries(DOCUMENTS))('%s', (name, render) => {
   });
 });
 
+test('a tree draws what is missing in its place', () => {
+  const children = (sample.INSPECTION.children ?? []).map((child, at) =>
+    at === 1 ? { ...child, kind: 'missing' as const, layers: [] } : child,
+  );
+  const lines = renderInspection({ ...sample.INSPECTION, children }, sample.PLAIN).split('\n');
+  expect(lines[2]).toMatch(/^├─ linux\/amd64 +sha256:[0-9a-f]{64} +missing in the registry$/);
+  expect(lines[1]).toMatch(/^├─ linux\/386 .* 2 layers$/);
+});
+
 describe('failures', () => {
   test('name tags that were moved before', () => {
     const tags = [

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { dockerText, dockerVerbose } from '../../src/cli/docker-text.ts';
 import { MEDIA_TYPES } from '../../src/model/descriptor.ts';
 import { digestOf } from '../../src/model/digest.ts';
 import { parseManifest } from '../../src/model/manifest.ts';
+import { dockerText, dockerVerbose } from '../../src/ui/docker-text.ts';
 
 function shown(json: string): string {
   const bytes = Buffer.from(json);

@@ -40,7 +40,11 @@ export type TagMove = {
 export async function moveTags(tags: readonly TagState[], move: TagMove): Promise<readonly TargetOutcome[]> {
   const moved: string[] = [];
   const one = async (tag: TagState): Promise<TargetOutcome> => {
-    const outcome = await moveTag(tag, move);
+    const outcome = await moveTag(tag, move).catch((error: unknown) => {
+      // Of several failures one is thrown; what the others know of their tags must not be lost with them.
+      if (error instanceof PublishError) moved.push(...(error.moved ?? []));
+      throw error;
+    });
     if (outcome.action !== 'unchanged') moved.push(outcome.reference);
     move.ports.emit({ kind: 'tag.done', reference: outcome.reference, digest: outcome.digest, action: outcome.action });
     return outcome;
@@ -52,7 +56,7 @@ export async function moveTags(tags: readonly TagState[], move: TagMove): Promis
     // Every tag is tried, whatever becomes of the others: what was written is told, a second run writes the rest.
     return [head, ...(await allOrNone(others.map(one), () => undefined))];
   } catch (error) {
-    throw error instanceof PublishError ? error.with({ moved: [...moved, ...(error.moved ?? [])] }) : error;
+    throw error instanceof PublishError ? error.with({ moved }) : error;
   }
 }
 

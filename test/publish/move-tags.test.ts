@@ -37,16 +37,20 @@ async function move(options: {
   readonly put?: PutAnswer | PublishError;
   readonly reads?: readonly Held[];
   readonly guard?: TagGuard;
+  /** Tags that are not there yet, whose PUT fails with that. */
+  readonly others?: Readonly<Record<string, PublishError>>;
 }) {
-  const { before, put = { kind: 'stored' }, reads = [], guard } = options;
+  const { before, put = { kind: 'stored' }, reads = [], guard, others = {} } = options;
   let read = 0;
   let puts = 0;
   const client = fakeClient('reg.test', {
     ...(reads.length === 0
       ? {}
       : { getManifest: async () => answerOf(reads[Math.min(read++, reads.length - 1)] ?? 'unknown') }),
-    putManifest: async () => {
+    putManifest: async (_repository, tag) => {
       puts += 1;
+      const failure = others[tag];
+      if (failure !== undefined) throw failure;
       if (put instanceof PublishError) throw put;
       return put;
     },
@@ -70,7 +74,10 @@ async function move(options: {
         ? { ...state, kind: 'unknown', error: error('DENIED') }
         : { ...state, kind: 'present', digest: before, isImage: false, children: [] };
   const placement = { repair: async () => 'nothing missing' } as unknown as ChildPlacement;
-  const outcome = await moveTags([tag], {
+  const more = Object.keys(others).map((name): TagState => {
+    return { kind: 'absent', reference: parseReference(`reg.test/t/all:${name}`), tag: name };
+  });
+  const outcome = await moveTags([tag, ...more], {
     target: { host: 'reg.test', repository: 't/all' },
     registry: client,
     composition,
@@ -135,6 +142,13 @@ describe('a tag that is put', () => {
     const right = await move({ before: OLD, put, reads: [OURS] });
     expect(right.outcome).toBe('updated');
     expect(right.events).toContainEqual({ kind: 'warning', text: expect.stringContaining('holds the right one') });
+  });
+
+  it('beside others tells what may have become of each of them, whichever failure is thrown', async () => {
+    const others = { '2': error('NETWORK_FAILED'), '3': error('NETWORK_FAILED'), '4': error('DENIED') };
+    const { outcome } = await move({ before: 'nothing', reads: ['unknown'], others });
+    const moved = outcome instanceof PublishError ? outcome.moved : [];
+    expect([...(moved ?? [])].sort()).toEqual([NAME, 'reg.test/t/all:2 (perhaps)', 'reg.test/t/all:3 (perhaps)']);
   });
 
   it('where a page answers is read as well', async () => {

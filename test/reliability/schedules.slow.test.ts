@@ -99,6 +99,42 @@ const FOUND: Readonly<Record<string, Schedule>> = {
       },
     ],
   },
+  // Two tags were on their way when the run was ended: the error told of one of them.
+  'a run that is ended while it moves several tags': {
+    images: [6, 7, 5],
+    elsewhere: 3,
+    docker: true,
+    tags: 3,
+    old: 'overlapping',
+    guarded: true,
+    verify: true,
+    auth: 'bearer',
+    profile: {
+      mount: { mode: 'off(403)' },
+      upload: {
+        location: 'absolute',
+        state: '_state',
+        cancel: '204',
+        status: 'right',
+        put: '201',
+        patch: 'ranged',
+        stale: '404',
+        commit: 'ok',
+      },
+      manifest: { headMissing: '404', childError: '400 MANIFEST_BLOB_UNKNOWN' },
+    },
+    requests: 64,
+    jobs: 4,
+    retries: 1,
+    upload: 'auto',
+    seed: 0,
+    faults: [
+      { at: 'source', operation: 'token', nth: 1, times: 2, action: { kind: 'reset', when: 'before' } },
+      { at: 'target', operation: 'uploadPatch', nth: 1, times: 3, action: { kind: 'corrupt', at: 694 } },
+      { at: 'target', operation: 'uploadGet', nth: 1, times: 8, action: { kind: 'loseAnswer' } },
+    ],
+    endAt: 35,
+  },
 };
 
 describe('a schedule that was found', () => {

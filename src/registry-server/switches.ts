@@ -290,7 +290,7 @@ function settle(path: string, one: Switch<unknown>, before: unknown, wanted: unk
 
 function refuseUnknown(prefix: string, given: Readonly<Record<string, unknown>>, known: object): void {
   for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(known, name)) throw new RangeError(`profile switch "${prefix}${name}" is not implemented`);
+    if (!Object.hasOwn(known, name)) throw new RangeError(`profile switch "${prefix}${name}" does not exist`);
   }
 }
 

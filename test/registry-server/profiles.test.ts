@@ -19,9 +19,9 @@ const AT_ONCE: ProfileChanges = { auth: { scheme: 'none' }, repo: { missing: 'cr
 describe('switches', () => {
   it('a name that does not exist is refused by name', async () => {
     const wrong = { upload: { warp: '9' } } as unknown as ProfileChanges;
-    await expect(startRegistry({ profile: wrong })).rejects.toThrow('profile switch "upload.warp" is not implemented');
+    await expect(startRegistry({ profile: wrong })).rejects.toThrow('profile switch "upload.warp" does not exist');
     const group = { teleport: {} } as unknown as ProfileChanges;
-    await expect(startRegistry({ profile: group })).rejects.toThrow('profile switch "teleport" is not implemented');
+    await expect(startRegistry({ profile: group })).rejects.toThrow('profile switch "teleport" does not exist');
   });
 
   it.each([

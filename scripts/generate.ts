@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import process, { argv, stderr } from 'node:process';
 import { CONFIG } from '../src/config/schema.ts';
+import { SPEC } from '../src/spec/schema.ts';
 import { loadPlugin } from './help.ts';
 import { jsonSchema } from './json-schema.ts';
 import { thirdPartyNotices } from './notices.ts';
@@ -17,6 +18,11 @@ const FILES: Readonly<Record<string, string>> = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Configuration of manifest-publish',
     ...jsonSchema(CONFIG),
+  }),
+  'docs/spec.schema.json': json({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Spec files of manifest-publish',
+    ...jsonSchema(SPEC),
   }),
   THIRD_PARTY_NOTICES: await thirdPartyNotices(),
 };

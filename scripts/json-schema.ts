@@ -7,20 +7,24 @@ type Node = v.GenericSchema & {
     readonly kind: string;
     readonly requirement?: unknown;
     readonly description?: string;
+    readonly metadata?: { readonly json?: object };
   })[];
   readonly entries?: Readonly<Record<string, Node>>;
   readonly options?: readonly (string | Node)[];
   readonly value?: Node;
+  readonly item?: Node;
 };
 
-/** Draft 2020-12 of the part of valibot that the configuration is written in; anything else is an error. */
+/** Draft 2020-12 of the part of valibot that configurations and spec files are checked by; anything else is an error. */
 export function jsonSchema(schema: v.GenericSchema): object {
   return convert(schema as Node);
 }
 
 function convert(node: Node): object {
   const [base = node, ...actions] = node.pipe ?? [];
-  return Object.assign({}, convertBase(base), ...actions.map(convertAction));
+  // What is checked as text, and is another type of JSON all the same, says so.
+  const said = actions.find(({ metadata }) => metadata?.json !== undefined)?.metadata?.json;
+  return Object.assign({}, said ?? convertBase(base), ...actions.map((action) => convertAction(action, base.type)));
 }
 
 function convertBase(node: Node): object {
@@ -37,25 +41,34 @@ function convertBase(node: Node): object {
       return { anyOf: required(node.options).map((option) => convert(option as Node)) };
     case 'record':
       return { type: 'object', additionalProperties: convert(required(node.value)) };
-    case 'strict_object':
+    case 'array':
+      return { type: 'array', items: convert(required(node.item)) };
+    // Which of its forms a value has, code decides.
+    case 'lazy': {
+      const forms = required(node.options).map((option) => convert(option as Node));
+      return forms.length === 1 ? required(forms[0]) : { anyOf: forms };
+    }
+    case 'strict_object': {
+      const needed = Object.entries(required(node.entries)).filter(([, entry]) => entry.type !== 'exact_optional');
       return {
         type: 'object',
         additionalProperties: false,
+        ...(needed.length === 0 ? {} : { required: needed.map(([key]) => key) }),
         properties: Object.fromEntries(
           Object.entries(required(node.entries)).map(([key, entry]) => [key, convert(entry)]),
         ),
       };
+    }
     default:
       throw new Error(`no JSON Schema for valibot's ${node.type}`);
   }
 }
 
 /** Checks and transforms by code cannot be said; the description has their form. */
-function convertAction(action: {
-  readonly type: string;
-  readonly requirement?: unknown;
-  readonly description?: string;
-}): object {
+function convertAction(
+  action: { readonly type: string; readonly requirement?: unknown; readonly description?: string },
+  base: string,
+): object {
   switch (action.type) {
     case 'integer':
       return { type: 'integer' };
@@ -66,10 +79,11 @@ function convertAction(action: {
     case 'gt_value':
       return { exclusiveMinimum: action.requirement };
     case 'non_empty':
-      return { minLength: 1 };
+      return base === 'array' ? { minItems: 1 } : { minLength: 1 };
     case 'description':
       return { description: action.description };
     case 'check':
+    case 'metadata':
     case 'transform':
       return {};
     default:

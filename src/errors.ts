@@ -2,11 +2,12 @@
  * Stable names of everything that can go wrong and that the user can act on, each with the exit code it ends in.
  * Scripts may test for both. Exit codes are those of `docs/architecture.md`:
  * 2 usage or unsupported input, 3 authentication or permission, 4 not there, 5 registry or network, 6 integrity,
- * 7 refused by a rule, 8 local I/O, 130 and 143 signals.
+ * 7 refused by a rule, 8 local I/O, 9 some of several lists failed and the others were done, 130 and 143 signals.
  */
 export const EXIT_CODES = {
   USAGE_INVALID: 2,
   CONFIG_INVALID: 2,
+  SPEC_INVALID: 2,
   REFERENCE_INVALID: 2,
   DIGEST_INVALID: 2,
   PLATFORM_INVALID: 2,
@@ -43,6 +44,7 @@ export const EXIT_CODES = {
   DRAFT_EXISTS: 7,
   FILE_FAILED: 8,
   DRAFT_INVALID: 8,
+  LISTS_FAILED: 9,
   INTERRUPTED: 130,
   TERMINATED: 143,
 } as const;
@@ -63,6 +65,8 @@ export type ErrorDetails = {
   readonly status?: number;
   /** Target tags that a publish had moved before it failed; absent when no publish was under way. */
   readonly moved?: readonly string[];
+  /** What a run with several lists or repositories had done, a `PublishReport`; absent when there is nothing to tell. */
+  readonly report?: object;
   readonly cause?: unknown;
 };
 
@@ -82,6 +86,7 @@ export class PublishError extends Error {
   readonly repository: string | undefined;
   readonly status: number | undefined;
   readonly moved: readonly string[] | undefined;
+  readonly report: object | undefined;
 
   constructor(code: ErrorCode, message: string, hint: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -93,6 +98,7 @@ export class PublishError extends Error {
     this.repository = details.repository;
     this.status = details.status;
     this.moved = details.moved;
+    this.report = details.report;
   }
 
   /** The same failure seen from a step further up: what is named is changed, everything else kept. */
@@ -104,10 +110,12 @@ export class PublishError extends Error {
     readonly registry?: string;
     readonly repository?: string;
     readonly moved?: readonly string[];
+    readonly report?: object;
   }): PublishError {
     const registry = changes.registry ?? this.registry;
     const repository = changes.repository ?? this.repository;
     const moved = changes.moved ?? this.moved;
+    const report = changes.report ?? this.report;
     const copy = new PublishError(
       changes.code ?? this.code,
       changes.message ?? this.message,
@@ -118,6 +126,7 @@ export class PublishError extends Error {
         ...(repository === undefined ? {} : { repository }),
         ...(this.status === undefined ? {} : { status: this.status }),
         ...(moved === undefined ? {} : { moved }),
+        ...(report === undefined ? {} : { report }),
         ...(this.cause === undefined ? {} : { cause: this.cause }),
       },
     );
@@ -140,4 +149,6 @@ export type ErrorDocument = {
     readonly moved?: readonly string[];
     readonly exitCode: number;
   };
+  /** What was done all the same, where several lists or repositories were asked for: a `PublishReport`. */
+  readonly report?: object;
 };

@@ -22,6 +22,7 @@ export type {
   ListReport,
   PublishReport,
   ReportTotals,
+  TargetFailure,
   TargetOutcome,
 } from './publish/report.ts';
 export type { IndexType } from './publish/request.ts';
@@ -46,9 +47,11 @@ export function planPublish(options: PublishOptions, run: RunOptions = {}): Prom
 }
 
 /**
- * Publishes one index from images in other repositories; the tag moves last, and only when everything is in place.
+ * Publishes one index from images in other repositories; the tags move last, and only when everything is in place. They
+ * may lie in several repositories and registries: one that fails does not stop another.
  *
- * @throws PublishError
+ * @throws PublishError of the first target that failed; with several repositories its `report` is a {@link PublishReport}
+ *   of what was done all the same
  */
 export async function publish(options: PublishOptions, run: RunOptions = {}): Promise<PublishReport> {
   const request = publishRequest(options);

@@ -3,13 +3,14 @@ import type { Clock } from '../http/clock.ts';
 import { canonicalHost } from '../http/endpoint.ts';
 import type { HttpRequest, HttpResponse, Transport } from '../http/message.ts';
 import { deferred, orAborted } from '../http/promises.ts';
+import { parseUrl } from '../model/url.ts';
 import { loginAdvice, loginsDiffer, realmMissing, schemeUnknown, tokenRefused } from './advice.ts';
-import { type Challenge, parseChallenges } from './challenge.ts';
+import { answerable, type Challenge, parseChallenges } from './challenge.ts';
 import type { CredentialSource } from './credentials.ts';
 import { createLoginFinder, type Login } from './login.ts';
 import { type Authorizer, mergeScopes, type Scope } from './scope.ts';
 import { createSecrets, type Secrets } from './secrets.ts';
-import { basicLogin, type Token, type TokenService } from './token.ts';
+import { basicLogin, sendingTime, type Token, type TokenService } from './token.ts';
 import { createTokenCache } from './token-cache.ts';
 
 /** The world as the authorizer sees it. */
@@ -35,8 +36,8 @@ type Scheme =
 type HostState = {
   /** Undefined until the first answer. */
   scheme: Scheme | undefined;
-  /** Ends when the request that is sent ahead of all others has its status. */
-  probe: Promise<undefined> | undefined;
+  /** Ends when the request that is sent ahead of all others has its status, or has failed to get one. */
+  probe: Promise<'over' | 'unanswered'> | undefined;
   /** Scope sets to fetch tokens for once it is known that there are tokens. */
   announced: (readonly Scope[])[];
   /** Tokens that were renewed after an `insufficient_scope` and brought another: no use renewing them again. */
@@ -52,9 +53,6 @@ type Proof =
 const NOTHING: Proof = { kind: 'none' };
 
 const NEVER: AbortSignal = new AbortController().signal;
-
-/** In bytes a second: a body is taken to be under way no longer than this speed makes it. */
-const SLOW_UPLOAD = 4 * 1024 * 1024;
 
 /**
  * Learns from the first 401 how a registry wants to be shown who asks, and does so from then on.
@@ -112,20 +110,26 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
   async function sendFirst(request: HttpRequest, state: HostState, asker: Asker): Promise<Sent> {
     const { signal } = request;
     if (asker.credential.kind === 'none') return sendWith(request, await proofFor(state, asker));
-    while (!foresees(state, request) && state.probe !== undefined) await orAborted(state.probe, signal);
-    if (foresees(state, request)) return sendWith(request, await proofFor(state, asker));
-    const probe = deferred<undefined>();
+    let last: 'over' | 'unanswered' = 'over';
+    while (!foresees(state, request) && state.probe !== undefined && last === 'over') {
+      last = await orAborted(state.probe, signal);
+    }
+    // A host that does not answer may take minutes for each: whoever has waited for one goes with all others.
+    if (foresees(state, request) || last === 'unanswered') return sendWith(request, await proofFor(state, asker));
+    const probe = deferred<'over' | 'unanswered'>();
+    let end: 'over' | 'unanswered' = 'unanswered';
     state.probe = probe.promise;
     try {
       // Those who wait for it may hold every place of the host.
       const place = request.place ?? { host: asker.host, release: () => undefined };
       const sent = await sendWith({ ...request, place }, NOTHING);
+      end = 'over';
       if (isOwn(sent.response.url, asker.host)) learn(state, asker.host, sent.response, request);
       return sent;
     } finally {
-      // Whether it came to something or not: the next in line goes ahead if nothing was learnt.
+      // Whether it came to something or not: the next in line goes ahead if nothing was learnt, or it was given up.
       state.probe = undefined;
-      probe.resolve(undefined);
+      probe.resolve(signal.aborted ? 'over' : end);
     }
   }
 
@@ -145,9 +149,12 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
       if (!foresees(state, request)) state.scheme = { kind: 'open', writes: isWrite(request) };
       return undefined;
     }
-    const realm = challenge.parameters.get('realm');
-    if (challenge.scheme === 'bearer' && realm !== undefined) {
-      state.scheme = { kind: 'bearer', service: { realm, service: challenge.parameters.get('service') } };
+    const service = tokenServiceOf(challenge);
+    if (service !== undefined) {
+      // What names no address can never be asked, and must not take the place of what has worked: there may be sessions
+      // to cancel yet.
+      if (state.scheme !== undefined && parseUrl(service.realm) === undefined) return challenge;
+      state.scheme = { kind: 'bearer', service };
       fetchAnnounced(state, host);
     } else if (state.scheme?.kind !== 'bearer') {
       // Once tokens are known to be taken, Basic means that the token's scope is not enough (Harbor), no change.
@@ -177,10 +184,10 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
     asker: Asker,
   ): Promise<Proof | undefined> {
     const challenge = learn(state, asker.host, sent.response, request);
-    const { scheme } = state;
-    if (challenge?.scheme === 'bearer' && scheme?.kind === 'bearer') {
-      if (sent.proof.kind !== 'bearer') return bearer(scheme.service, asker);
-      return renewed(state, scheme.service, challenge, sent.proof.token, asker);
+    const service = challenge === undefined ? undefined : tokenServiceOf(challenge);
+    if (challenge !== undefined && service !== undefined) {
+      if (sent.proof.kind !== 'bearer') return bearer(service, asker);
+      return renewed(state, service, challenge, sent.proof.token, asker);
     }
     if (challenge?.scheme === 'basic' && sent.proof.kind === 'none') {
       const proof = basic(asker);
@@ -281,15 +288,8 @@ function challengesOf(response: HttpResponse): readonly Challenge[] {
   return parseChallenges(response.headers['www-authenticate'] ?? '');
 }
 
-/** Tokens before passwords, where a registry takes both. */
-function answerable(challenges: readonly Challenge[]): Challenge | undefined {
-  return (
-    challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm')) ??
-    challenges.find(({ scheme }) => scheme === 'basic')
-  );
-}
-
-function sendingTime({ body }: HttpRequest): number {
-  if (body === undefined) return 0;
-  return ((body instanceof Uint8Array ? body.byteLength : body.length) / SLOW_UPLOAD) * 1000;
+/** The token server that a challenge names. */
+function tokenServiceOf({ scheme, parameters }: Challenge): TokenService | undefined {
+  const realm = parameters.get('realm');
+  return scheme === 'bearer' && realm !== undefined ? { realm, service: parameters.get('service') } : undefined;
 }

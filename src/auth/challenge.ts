@@ -80,3 +80,11 @@ export function parseChallenges(header: string): readonly Challenge[] {
     if (!isWhole || /^[^=]+=[^=]/.test(word)) at = start;
   }
 }
+
+/** The one to answer: tokens before passwords, where a registry takes both. */
+export function answerable(challenges: readonly Challenge[]): Challenge | undefined {
+  return (
+    challenges.find(({ scheme, parameters }) => scheme === 'bearer' && parameters.has('realm')) ??
+    challenges.find(({ scheme }) => scheme === 'basic')
+  );
+}

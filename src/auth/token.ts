@@ -211,3 +211,12 @@ function violated(host: string, what: string): PublishError {
     { registry: host },
   );
 }
+
+/** In bytes a second: a body is taken to be under way no longer than this speed makes it. */
+const SLOW_UPLOAD = 4 * 1024 * 1024;
+
+/** How long a request may be under way, in ms: its token must not lapse meanwhile. */
+export function sendingTime({ body }: Pick<HttpRequest, 'body'>): number {
+  if (body === undefined) return 0;
+  return ((body instanceof Uint8Array ? body.byteLength : body.length) / SLOW_UPLOAD) * 1000;
+}

@@ -4,12 +4,10 @@ import type { Config as Configuration } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PublishError } from '../errors.ts';
 import type { PublishPorts } from '../publish/ports.ts';
-import type { PublishReport } from '../publish/report.ts';
 import { createProgress, type ProgressMode } from '../ui/progress.ts';
 import {
   type Circumstances,
   jsonText,
-  type PlanEvent,
   page,
   renderPlan,
   renderSummary,
@@ -20,6 +18,7 @@ import { plainBooleans } from './booleans.ts';
 import type { FileWorld } from './files.ts';
 import { COMMON_FLAGS } from './flags.ts';
 import { reportFailure, stderrTheme, stdoutTheme } from './report-failure.ts';
+import type { Published } from './run-publish.ts';
 import { createRuntime, every, processWorld, SYSTEM_CLOCK, type World } from './runtime.ts';
 import { type CommonFlags, type NetworkFlags, networkSettings, progressMode } from './settings.ts';
 import { usageErrorOf } from './usage-error.ts';
@@ -125,9 +124,11 @@ export abstract class BaseCommand extends Command {
     this.world.note(render(stderrTheme(this.world, flags['no-color'])));
   }
 
-  /** The summary of a publish, and before it the plan of a dry run. */
-  protected noteOutcome(flags: CommonFlags, report: PublishReport, plan: PlanEvent | undefined): void {
-    if (report.dryRun && plan !== undefined) this.note(flags, (theme) => renderPlan(plan, theme));
+  /** The summary of a publish, and before it the plans of a dry run; of many lists the summary says enough. */
+  protected noteOutcome(flags: CommonFlags, { report, plans }: Published): void {
+    if (report.dryRun && report.lists.length === 1) {
+      for (const plan of plans) this.note(flags, (theme) => renderPlan(plan, theme));
+    }
     this.note(flags, (theme) => renderSummary(report, theme));
   }
 

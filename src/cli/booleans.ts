@@ -1,7 +1,11 @@
 import { usage } from './settings.ts';
 
 /** What is asked of a flag's definition. */
-type FlagKind = { readonly type: 'boolean' | 'option'; readonly char?: string | undefined };
+type FlagKind = {
+  readonly type: 'boolean' | 'option';
+  readonly char?: string | undefined;
+  readonly aliases?: readonly string[] | undefined;
+};
 
 /** Go's words, which docker's flags take: `--purge=false`. @see https://pkg.go.dev/strconv#ParseBool */
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
@@ -15,8 +19,8 @@ const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'false', 'FALSE', 'Fa
  */
 export function plainBooleans(argv: readonly string[], flags: Readonly<Record<string, FlagKind>>): string[] {
   const kinds = new Map<string, FlagKind['type']>();
-  for (const [name, { type, char }] of Object.entries(flags)) {
-    kinds.set(`--${name}`, type);
+  for (const [name, { type, char, aliases = [] }] of Object.entries(flags)) {
+    for (const one of [name, ...aliases]) kinds.set(`--${one}`, type);
     if (char !== undefined) kinds.set(`-${char}`, type);
   }
   const plain: string[] = [];

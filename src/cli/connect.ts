@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { CredentialSource } from '../auth/credentials.ts';
 import { addProxyLogins, type Secrets } from '../auth/secrets.ts';
 import type { HostSettings } from '../http/endpoint.ts';
+import { isLayoutHost } from '../model/reference.ts';
 import type { PublishEvent } from '../publish/events.ts';
 import type { Clock, PublishPorts } from '../publish/ports.ts';
 import type { RegistryClient } from '../registry/client.ts';
@@ -12,6 +14,7 @@ import type { TrafficEvent } from '../ui/tally.ts';
 import { readAuthorities } from './authorities.ts';
 import { certificateFolders } from './certificate-folders.ts';
 import { readClientCertificates } from './client-certificates.ts';
+import type { LayoutWriter } from './layouts.ts';
 import { type NotedEvent, registryNotes } from './registry-notes.ts';
 import type { Environment } from './runtime.ts';
 import type { NetworkSettings } from './settings.ts';
@@ -31,6 +34,8 @@ export type Surroundings = {
   readonly secrets: Secrets;
   /** Ends the run, and with it everything that nobody waits for. */
   readonly signal?: AbortSignal;
+  /** Who writes to image layouts, for other processes that do. */
+  readonly writer?: LayoutWriter;
 };
 
 /** Where the logins of the user are. */
@@ -57,17 +62,26 @@ export type Connections = {
 export async function connect(
   network: NetworkSettings,
   observer: Observer,
-  { env, clock, random, secrets, signal: outer }: Surroundings,
+  { env, clock, random, secrets, signal: outer, writer = { ...NOBODY, own: new Set() } }: Surroundings,
   login: Login | undefined,
 ): Promise<Connections> {
-  const [{ createTransport }, { createLimiter }, { createProxyRule }, { createAuthorizer }, { createRegistryClient }] =
-    await Promise.all([
-      import('../http/transport.ts'),
-      import('../http/limiter.ts'),
-      import('../http/proxy.ts'),
-      import('../auth/authorizer.ts'),
-      import('../registry/remote.ts'),
-    ]);
+  const [
+    { createTransport },
+    { createLimiter },
+    { createProxyRule },
+    { createAuthorizer },
+    { createRegistryClient },
+    { createLayoutClient },
+    { layoutPorts },
+  ] = await Promise.all([
+    import('../http/transport.ts'),
+    import('../http/limiter.ts'),
+    import('../http/proxy.ts'),
+    import('../auth/authorizer.ts'),
+    import('../registry/remote.ts'),
+    import('../oci-layout/client.ts'),
+    import('./layouts.ts'),
+  ]);
   const limiter = createLimiter({ clock, jobs: network.jobs, maxRps: ratesOf(network) });
   const traffic = { requests: 0, retries: 0 };
   const folders = login === undefined ? [] : certificateFolders(login.home);
@@ -106,8 +120,13 @@ export async function connect(
   const authorizer = createAuthorizer({ transport, credentials, clock, secrets, signal });
   const common = { transport, authorizer, clock, retries: network.retries };
   const clients = new Map<string, RegistryClient>();
+  const layouts = layoutPorts(clock, writer, randomUUID);
+  const create = (host: string): RegistryClient =>
+    isLayoutHost(host)
+      ? createLayoutClient(host, layouts, limiter)
+      : createRegistryClient({ host, ...common, ...sendingOf(network, host) });
   const registry = (host: string): RegistryClient => {
-    const client = clients.get(host) ?? createRegistryClient({ host, ...common, ...sendingOf(network, host) });
+    const client = clients.get(host) ?? create(host);
     clients.set(host, client);
     return client;
   };
@@ -135,6 +154,9 @@ function concealed(event: NotedEvent, { conceal }: Secrets): NotedEvent {
   if (event.kind === 'warning') return { ...event, text: conceal(event.text) };
   return event.source === undefined ? event : { ...event, source: conceal(event.source) };
 }
+
+/** Of such a lock only its age is known to others. */
+const NOBODY: Omit<LayoutWriter, 'own'> = { pid: 0, host: '', isAlive: () => true };
 
 const NO_CREDENTIALS: CredentialSource = { lookup: async () => ({ kind: 'none' }) };
 

@@ -11,7 +11,8 @@ import { usage } from './settings.ts';
 export type WantedFile<T> = {
   readonly flag: string;
   readonly path: string | undefined;
-  readonly text: (result: T) => string;
+  /** Undefined: there is nothing to say, and the file stays as it was. */
+  readonly text: (result: T) => string | undefined;
 };
 
 /** What writing needs of this process. */
@@ -48,8 +49,10 @@ export async function withOutputFiles<T>(
     const result = await work();
     const failures: unknown[] = [];
     for (const { file, text } of files) {
+      const written = text(result);
+      if (written === undefined) continue;
       // A report repeats what registries and configs say, and they can say what they were sent.
-      await file.commit(world.conceal(text(result))).catch((error: unknown) => failures.push(error));
+      await file.commit(world.conceal(written)).catch((error: unknown) => failures.push(error));
     }
     if (failures.length > 0) throw failures[0];
     return result;

@@ -1,6 +1,12 @@
 import { boolean, string } from '@oclif/core/flags';
 import { INDEX_TYPES, PROGRESS_MODES } from '../config/values.ts';
 
+/** The values of `--attestations`. */
+export const ATTESTATIONS = ['keep', 'drop'] as const;
+
+/** The values of `--referrers`. */
+export const REFERRERS = ['none', 'all'] as const;
+
 // Values stay text here and are read in settings.ts, where flag, environment and configuration meet: oclif would put
 // its own words around the message of a failed parse, and an environment variable would get another one.
 
@@ -70,7 +76,8 @@ export const INDEX_FLAGS = {
     helpValue: 'TAG|REF',
     multiple: true,
     multipleNonGreedy: true,
-    description: 'Another tag for the same index: a tag, or a reference in the same repository. Repeatable.',
+    description:
+      'Another tag for the same index: a tag of the same repository, or a reference in any repository of any registry. Repeatable.',
   }),
   type: string({
     helpValue: INDEX_TYPES.join('|'),
@@ -95,12 +102,83 @@ export const INDEX_FLAGS = {
   }),
   'digest-file': string({ helpValue: 'FILE', description: 'Write the digest of the index to a file.' }),
   'metadata-file': string({ helpValue: 'FILE', description: 'Write what docker buildx writes to its metadata file.' }),
-  report: string({ helpValue: 'FILE', description: 'Write the report of --json to a file.' }),
+  report: string({
+    helpValue: 'FILE',
+    description: 'Write the report of --json to a file, also when a part of the run failed.',
+  }),
+};
+
+/** Where `publish` has its lists and images from, besides its arguments. */
+const INPUT_FLAGS = {
+  file: string({
+    char: 'f',
+    helpGroup: 'INPUT',
+    helpValue: 'SPEC',
+    multiple: true,
+    multipleNonGreedy: true,
+    description:
+      "Publish the lists of a spec file, manifest-tool's YAML or our own; - is standard input. Repeatable. TARGET and SOURCE are left out.",
+  }),
+  var: string({
+    helpGroup: 'INPUT',
+    helpValue: 'NAME[=VALUE]',
+    multiple: true,
+    multipleNonGreedy: true,
+    description:
+      'Value of a variable of the spec files; without one that of the environment variable NAME. Repeatable.',
+  }),
+  'keep-going': boolean({
+    helpGroup: 'INPUT',
+    description: 'Publish the other lists of the spec files when one fails: exit code 9.',
+  }),
+  template: string({
+    helpGroup: 'INPUT',
+    helpValue: 'REF',
+    description: 'Images whose names hold ARCH, OS or VARIANT, one for each of --platforms.',
+  }),
+  platforms: string({
+    helpGroup: 'INPUT',
+    helpValue: 'LIST',
+    description: 'Platforms of --template, such as linux/amd64,linux/arm/v7.',
+  }),
+  'digests-dir': string({
+    helpGroup: 'INPUT',
+    helpValue: 'DIR',
+    description: 'Images of the repository of TARGET whose digests are the names of the files in a folder.',
+  }),
+  'from-metadata': string({
+    helpGroup: 'INPUT',
+    helpValue: 'FILE',
+    multiple: true,
+    multipleNonGreedy: true,
+    description:
+      'Images of a metadata file of docker buildx, or tags and annotations of docker/metadata-action; - is standard input, env:NAME a variable. Repeatable.',
+  }),
+  'bake-target': string({
+    helpGroup: 'INPUT',
+    helpValue: 'NAME',
+    multiple: true,
+    multipleNonGreedy: true,
+    description: 'Take only this target of the metadata file of docker buildx bake. Repeatable.',
+  }),
+  'digests-repository': string({
+    helpGroup: 'INPUT',
+    helpValue: 'REPOSITORY',
+    description: 'Where images that are named by a digest alone are, if not in the repository of TARGET.',
+  }),
 };
 
 /** `publish` has these besides. */
 export const PUBLISH_FLAGS = {
+  ...INPUT_FLAGS,
   ...INDEX_FLAGS,
+  annotation: string({
+    helpValue: '[PLACE:]KEY=VALUE',
+    multiple: true,
+    multipleNonGreedy: true,
+    description:
+      'Annotation of the index, or with descriptor[PLATFORM]: of its entry for a platform; the index must be an OCI index. Repeatable.',
+  }),
   platform: string({
     helpValue: 'PLATFORM',
     multiple: true,
@@ -118,5 +196,18 @@ export const PUBLISH_FLAGS = {
   'wait-for-source': string({
     helpValue: 'DURATION',
     description: 'Ask again for a source that is not there yet, for so long.',
+  }),
+  amend: boolean({
+    aliases: ['append'],
+    description: 'Keep what TARGET lists now, but for platforms that the sources bring.',
+  }),
+  'ignore-missing': boolean({ description: 'Leave out sources that are not there, and say which.' }),
+  attestations: string({
+    helpValue: ATTESTATIONS.join('|'),
+    description: 'What to do with attestations beside images. [default: keep]',
+  }),
+  referrers: string({
+    helpValue: REFERRERS.join('|'),
+    description: 'Take along what refers to the images, such as signatures. [default: none]',
   }),
 };

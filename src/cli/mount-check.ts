@@ -1,5 +1,5 @@
 import { PublishError } from '../errors.ts';
-import { parseReference, type Reference } from '../model/reference.ts';
+import { isLayoutHost, parseReference, type Reference } from '../model/reference.ts';
 import { MOUNT_VERDICTS, type MountCheck, type MountVerdict } from '../publish/mount-check-report.ts';
 import { usage } from './settings.ts';
 
@@ -22,6 +22,9 @@ export function oneRegistry(
 ): { readonly target: Reference; readonly source: Reference } {
   const target = parseReference(targetText);
   const source = parseReference(sourceText);
+  if (isLayoutHost(target.host)) {
+    throw usage(`${target.host} is a folder, which mounts nothing`, 'Name two repositories of one registry.');
+  }
   if (target.host !== source.host) {
     throw usage(
       `mounts work within one registry: ${target.host} and ${source.host} are two`,

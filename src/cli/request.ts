@@ -1,9 +1,9 @@
 import { PublishError } from '../errors.ts';
 import type { Platform } from '../model/descriptor.ts';
-import { parseDigest } from '../model/digest.ts';
+import { type Digest, parseDigest } from '../model/digest.ts';
 import { parsePlatform } from '../model/platform.ts';
-import { formatReference, parseReference, type Reference, withTag } from '../model/reference.ts';
-import type { IndexType, PublishRequest } from '../publish/request.ts';
+import { formatReference, parseReference, type Reference, withTag, writtenReference } from '../model/reference.ts';
+import type { EntryAnnotations, IndexType, PublishRequest, SourceRequest } from '../publish/request.ts';
 import { parseSource } from '../publish/source.ts';
 
 /** What to publish, in the words of the command line; the library door takes the same. */
@@ -12,12 +12,17 @@ export type PublishOptions = {
   readonly target: string;
   /** `[PLATFORM=]REF`, in the order that the index gets. */
   readonly sources: readonly string[];
-  /** More tags for the same index: a tag, or a reference in the repository of the target. */
+  /** More tags for the same index: a tag of the repository of the target, or a reference in any repository. */
   readonly tags?: readonly string[];
   /** Default `auto`: a Docker list when all images are Docker, else an OCI index. */
   readonly type?: IndexType;
   /** Annotations of the index; a Docker list cannot hold any. */
   readonly annotations?: Readonly<Record<string, string>>;
+  /** Annotations of entries, of one platform or of all; a Docker list cannot hold any. */
+  readonly entryAnnotations?: readonly {
+    readonly platform?: string;
+    readonly annotations: Readonly<Record<string, string>>;
+  }[];
   /** Take only images of these platforms, such as `linux/arm/v7`. */
   readonly platforms?: readonly string[];
   /** The exact set of platforms that the index must have. */
@@ -36,6 +41,34 @@ export type PublishOptions = {
   readonly noClobber?: boolean;
   /** The digest that every tag must hold now, unless it holds the new index already. */
   readonly expectDigest?: string;
+  /** Start from what the target holds now; see {@link PublishRequest.amend}. */
+  readonly amend?: boolean;
+  /** Leave out sources that are not there. */
+  readonly ignoreMissing?: boolean;
+  /** `drop`: attestations beside images are not taken in. */
+  readonly attestations?: 'keep' | 'drop';
+  /** `all`: referrers and cosign's tags of every image are taken along. */
+  readonly referrers?: 'none' | 'all';
+};
+
+/** What a request says besides targets and sources. What is absent was not said. */
+export type RequestSettings = {
+  readonly type?: IndexType;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly entryAnnotations?: readonly EntryAnnotations[];
+  readonly platforms?: readonly Platform[];
+  readonly expectPlatforms?: readonly Platform[];
+  readonly forcePlatform?: boolean;
+  readonly foreignLayers?: boolean;
+  readonly waitForSource?: number;
+  readonly dryRun?: boolean;
+  readonly verify?: boolean;
+  readonly noClobber?: boolean;
+  readonly expectDigest?: Digest;
+  readonly amend?: boolean;
+  readonly ignoreMissing?: boolean;
+  readonly attestations?: 'keep' | 'drop';
+  readonly referrers?: 'none' | 'all';
 };
 
 /**
@@ -49,21 +82,78 @@ export function publishRequest(options: PublishOptions): PublishRequest {
     throw new PublishError('USAGE_INVALID', 'there is no source', 'Name at least one image: TARGET SOURCE...');
   }
   const target = tagReference(options.target);
+  const targets = [target, ...(options.tags ?? []).map((tag) => furtherTag(tag, target))];
+  const sources = options.sources.map((source) => parseSource(source, target));
+  return assembleRequest(targets, sources, requestSettings(options));
+}
+
+/** What may be said of a list in texts. */
+export type SettingTexts = Omit<PublishOptions, 'target' | 'sources' | 'tags'>;
+
+/**
+ * Reads the texts.
+ *
+ * @throws PublishError `PLATFORM_INVALID`, `DIGEST_INVALID`, `USAGE_INVALID`
+ */
+export function requestSettings(texts: SettingTexts): RequestSettings {
+  const { platforms, expectPlatforms, expectDigest, entryAnnotations, ...rest } = texts;
   return {
-    targets: distinct([target, ...(options.tags ?? []).map((tag) => furtherTag(tag, target))]),
-    sources: options.sources.map((source) => parseSource(source, target)),
-    type: options.type ?? 'auto',
-    annotations: options.annotations ?? {},
+    ...pickSettings(rest),
+    ...(platforms === undefined ? {} : { platforms: platforms.map(parsePlatform) }),
+    ...(expectPlatforms === undefined ? {} : { expectPlatforms: expected(expectPlatforms) }),
+    ...(expectDigest === undefined ? {} : { expectDigest: parseDigest(expectDigest) }),
+    ...(entryAnnotations === undefined ? {} : { entryAnnotations: entryAnnotations.map(entryAnnotation) }),
+  };
+}
+
+type PlainSettings = Omit<RequestSettings, 'platforms' | 'expectPlatforms' | 'expectDigest' | 'entryAnnotations'>;
+
+/** By name: callers that no compiler checks may hand in more. */
+function pickSettings(texts: PlainSettings): PlainSettings {
+  const { type, annotations, forcePlatform, foreignLayers, waitForSource, dryRun, verify } = texts;
+  const { noClobber, amend, ignoreMissing, attestations, referrers } = texts;
+  const all = { type, annotations, forcePlatform, foreignLayers, waitForSource, dryRun, verify };
+  const more = { noClobber, amend, ignoreMissing, attestations, referrers };
+  return Object.fromEntries(Object.entries({ ...all, ...more }).filter(([, value]) => value !== undefined));
+}
+
+function entryAnnotation({
+  platform,
+  annotations,
+}: {
+  readonly platform?: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}): EntryAnnotations {
+  return { ...(platform === undefined ? {} : { platform: parsePlatform(platform) }), annotations };
+}
+
+/** The request, with a default for everything that was not said. */
+export function assembleRequest(
+  targets: readonly Reference[],
+  sources: readonly SourceRequest[],
+  settings: RequestSettings,
+): PublishRequest {
+  const { expectPlatforms, expectDigest, entryAnnotations, attestations, referrers } = settings;
+  return {
+    targets: distinct(targets),
+    sources,
+    type: settings.type ?? 'auto',
+    annotations: settings.annotations ?? {},
     layout: 'plain',
-    platforms: (options.platforms ?? []).map(parsePlatform),
-    ...(options.expectPlatforms === undefined ? {} : { expectPlatforms: expected(options.expectPlatforms) }),
-    forcePlatform: options.forcePlatform ?? false,
-    foreignLayers: options.foreignLayers ?? false,
-    waitForSource: options.waitForSource ?? 0,
-    dryRun: options.dryRun ?? false,
-    verify: options.verify ?? true,
-    ...(options.noClobber === true ? { noClobber: true } : {}),
-    ...(options.expectDigest === undefined ? {} : { expectDigest: parseDigest(options.expectDigest) }),
+    platforms: settings.platforms ?? [],
+    ...(expectPlatforms === undefined ? {} : { expectPlatforms }),
+    forcePlatform: settings.forcePlatform ?? false,
+    foreignLayers: settings.foreignLayers ?? false,
+    waitForSource: settings.waitForSource ?? 0,
+    dryRun: settings.dryRun ?? false,
+    verify: settings.verify ?? true,
+    ...(settings.noClobber === true ? { noClobber: true } : {}),
+    ...(expectDigest === undefined ? {} : { expectDigest }),
+    ...(entryAnnotations === undefined || entryAnnotations.length === 0 ? {} : { entryAnnotations }),
+    ...(settings.amend === true ? { amend: true } : {}),
+    ...(settings.ignoreMissing === true ? { ignoreMissing: true } : {}),
+    ...(attestations === undefined ? {} : { attestations }),
+    ...(referrers === undefined ? {} : { referrers }),
   };
 }
 
@@ -74,7 +164,7 @@ export function publishRequest(options: PublishOptions): PublishRequest {
  */
 export function tagReference(text: string): Reference {
   const reference = parseReference(text);
-  if (reference.digest === undefined) return reference;
+  if (reference.digest === undefined) return writtenReference(reference);
   throw new PublishError(
     'USAGE_INVALID',
     `a target cannot have a digest: ${formatReference(reference)}`,
@@ -84,20 +174,12 @@ export function tagReference(text: string): Reference {
 }
 
 /**
- * Another tag of the target's repository: a tag alone, or a reference.
+ * Another tag for the same index: a tag alone is one of the target's repository, a reference may lie anywhere.
  *
- * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for another repository
+ * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for one with a digest
  */
 export function furtherTag(text: string, target: Reference): Reference {
-  if (!/[/:@]/.test(text)) return withTag(target, text);
-  const reference = tagReference(text);
-  if (reference.host === target.host && reference.repository === target.repository) return reference;
-  throw new PublishError(
-    'USAGE_INVALID',
-    `--tag ${formatReference(reference)} is in another repository than TARGET`,
-    `Publish it on its own: manifest-publish publish ${formatReference(reference)} SOURCE...`,
-    { registry: reference.host, repository: reference.repository },
-  );
+  return /[/:@]/.test(text) ? tagReference(text) : withTag(target, text);
 }
 
 function expected(texts: readonly string[]): readonly Platform[] {

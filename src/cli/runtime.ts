@@ -33,6 +33,8 @@ export type World = {
   readonly versions: string;
   readonly stdout: ThemedStream;
   readonly stderr: ThemedStream;
+  /** Asked for only by who reads it: that opens it. */
+  readonly stdin: () => AsyncIterable<unknown>;
   /**
    * Writes to stdout, or to `stderr`, and waits until it has left; a reader that has gone away is not an error.
    *
@@ -68,6 +70,9 @@ let world: World | undefined;
  */
 const SECRETS: Secrets = createSecrets();
 
+/** Locks of image layouts that this process holds or waits for, however many runs it makes. */
+const LAYOUT_LOCKS = new Set<string>();
+
 /** The stream, for those who draw on it. Bytes pass as they are: they are manifests, which have a digest. */
 function withoutSecrets(stream: ThemedStream): ThemedStream {
   const write = (content: unknown, ...rest: unknown[]) =>
@@ -93,12 +98,13 @@ function openWorld(): World {
     env: process.env,
     folder: workingFolder,
     home: homedir,
-    writer: { pid: process.pid, host: hostname(), isAlive },
+    writer: thisProcess(),
     token: randomUUID,
     platform: process.platform,
     versions: `${process.platform}-${process.arch} node-${process.version}`,
     stdout: outputs.stdout.stream,
     stderr: withoutSecrets(outputs.stderr.stream),
+    stdin: () => process.stdin,
     print: (content, to = 'stdout') =>
       outputs[to].write(typeof content === 'string' ? SECRETS.conceal(content) : content),
     conceal: SECRETS.conceal,
@@ -143,6 +149,10 @@ function workingFolder(): string {
     const hint = 'Change to a folder that is there, and run the same command again.';
     throw new PublishError('FILE_FAILED', 'the working folder has been deleted', hint, { cause: error });
   }
+}
+
+function thisProcess(): Writer {
+  return { pid: process.pid, host: hostname(), isAlive };
 }
 
 /** Whether a process of this machine runs; one of another user may not be asked, and runs. */
@@ -237,6 +247,7 @@ export async function createRuntime({ network, observer, isolated }: RuntimeOpti
     random: Math.random,
     secrets: SECRETS,
     signal: controller.signal,
+    writer: { ...thisProcess(), own: LAYOUT_LOCKS },
   };
   // Windows has no groups of processes that a signal could be sent to.
   const groups = platform === 'win32' ? {} : { killGroup };

@@ -98,7 +98,7 @@ export function indexType(text: string): IndexType {
 }
 
 /** One of the values, or an error that lists them. */
-function choice<T extends string>(written: Written, values: readonly T[]): T {
+export function choice<T extends string>(written: Written, values: readonly T[]): T {
   const value = values.find((candidate) => candidate === written.text);
   if (value !== undefined) return value;
   throw usage(`${written.name} must be one of ${values.join(', ')}`, `Write for example ${written.name}=${values[0]}.`);

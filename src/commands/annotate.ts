@@ -80,7 +80,7 @@ Where there is no draft of that name, docker's own is taken over first. Its file
         ...(flags['os-version'] === undefined ? {} : { 'os.version': flags['os-version'] }),
         'os.features': (flags['os-features'] ?? []).flatMap((text) => commaList(text, '--os-features')),
       },
-      annotations: annotations(flags.annotation ?? [], 'descriptor'),
+      annotations: annotations(flags.annotation ?? [], 'descriptor', this.world.env),
     };
 
     const [{ own, docker }, { annotateDraft, removeEntry }] = await Promise.all([

@@ -49,5 +49,5 @@ export class Demo extends BaseCommand {
 }
 
 function digestOf(report: PublishReport): string {
-  return report.lists[0]?.index.digest ?? '';
+  return report.lists[0]?.index?.digest ?? '';
 }

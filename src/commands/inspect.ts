@@ -7,7 +7,7 @@ import { type CommonFlags, type NetworkFlags, usage } from '../cli/settings.ts';
 import { PublishError } from '../errors.ts';
 import { isIndexType } from '../model/descriptor.ts';
 import { formatReference, type Reference } from '../model/reference.ts';
-import type { Inspection } from '../publish/findings.ts';
+import type { InspectedChild, Inspection } from '../publish/findings.ts';
 import { dockerDraftImage, dockerList, dockerText, dockerVerbose } from '../ui/docker-text.ts';
 import { page, renderInspection, renderWarnings } from '../ui/render.ts';
 
@@ -150,9 +150,10 @@ One request, unless --tree or --verbose reads the images below an index too.`;
   }
 
   private tellMissing(flags: Flags, { reference, children = [] }: Inspection): void {
-    const missing = children.filter(({ kind }) => kind === 'missing').length;
+    const all = withNested(children);
+    const missing = all.filter(({ kind }) => kind === 'missing').length;
     if (missing === 0) return;
-    const text = `${missing} of ${children.length} manifests are missing: run manifest-publish verify ${reference}`;
+    const text = `${missing} of ${all.length} manifests are missing: run manifest-publish verify ${reference}`;
     this.note(flags, (theme) => renderWarnings([text], theme));
   }
 
@@ -198,6 +199,11 @@ async function entryOf(found: FoundDraft | undefined, source: string, list: stri
         : dockerDraftImage(image),
     verbose: () => dockerVerbose(image ?? images),
   };
+}
+
+/** Everything below an index. */
+function withNested(children: readonly InspectedChild[]): readonly InspectedChild[] {
+  return children.flatMap((child) => [child, ...withNested(child.children ?? [])]);
 }
 
 /** For `--json`: the document as JSON beside what is known of it. */

@@ -1,23 +1,28 @@
 import { string as argument } from '@oclif/core/args';
-import { annotations } from '../cli/annotations.ts';
 import { BaseCommand } from '../cli/base-command.ts';
 import { NETWORK_FLAGS, PUBLISH_FLAGS } from '../cli/flags.ts';
-import { digestLines } from '../cli/report-files.ts';
-import { type PublishOptions, publishRequest } from '../cli/request.ts';
+import { settingsOfFlags } from '../cli/publish-flags.ts';
+import { publishInput } from '../cli/publish-inputs.ts';
+import { checkInputs } from '../cli/publish-usage.ts';
+import { digestLines, referenceLines } from '../cli/report-files.ts';
 import { runPublish } from '../cli/run-publish.ts';
-import { duration, indexType, usage } from '../cli/settings.ts';
 import { reportDocument } from '../ui/render.ts';
 
 /** One shot, without local state: resolve, plan, transfer, push the index, move the tags. */
 export class Publish extends BaseCommand {
-  static override usage = '<%= command.id %> TARGET SOURCE... [FLAG...]';
+  static override usage = [
+    '<%= command.id %> TARGET SOURCE... [FLAG...]',
+    '<%= command.id %> -f SPEC [-f SPEC]... [FLAG...]',
+  ];
   static override summary = 'Publish one multi-arch reference from images in other repositories.';
   static override description =
     `Reads the sources, mounts their blobs into the repository of TARGET, copies what the registry does not mount, pushes the images and the index, and moves the tag last. What is already there is not sent again, so the same command finishes a run that was cut off.
 
-A SOURCE that is a multi-arch image itself is taken in with all its images, or with the one of PLATFORM. A bare sha256:... means the repository of TARGET.
+A SOURCE that is a multi-arch image itself is taken in with all its images, or with the one of PLATFORM. A bare sha256:... means the repository of TARGET. oci:DIR[:TAG] is an OCI image layout on this machine, as SOURCE, TARGET and --tag.
 
-Credentials are those of docker login. The digest of the index goes to stdout, and nothing else.`;
+With --file one or many lists are published from spec files, with one memory of what is in place. With --digests-dir and --from-metadata a job joins what builds of other jobs have pushed by digest.
+
+Credentials are those of docker login. The digest of the index goes to stdout, and nothing else; with --file a line REFERENCE DIGEST for each tag.`;
   static override examples = [
     {
       description: 'Join three images of other repositories (after: manifest-publish registry serve --seed debian).',
@@ -43,67 +48,60 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
         'localhost:5000/debian/amd64:bullseye --tag 11 --tag oldstable --dry-run',
       ].join('\n      '),
     },
+    {
+      description: 'Publish the lists of a spec file; those that fail do not stop the others.',
+      command: '<%= config.bin %> <%= command.id %> -f lists.yaml --keep-going --report report.json',
+    },
+    {
+      description: 'Join images that were pushed by digest, under the tags of docker/metadata-action.',
+      command: [
+        '<%= config.bin %> <%= command.id %> --digests-dir digests',
+        '--from-metadata env:DOCKER_METADATA_OUTPUT_JSON',
+        '--expect-platforms linux/amd64,linux/arm64',
+      ].join('\n      '),
+    },
+    {
+      description: 'Images whose names follow a pattern.',
+      command: [
+        '<%= config.bin %> <%= command.id %> localhost:5000/debian/debian:bullseye',
+        '--template localhost:5000/debian/ARCH:bullseye --platforms linux/amd64,linux/s390x',
+      ].join('\n      '),
+    },
   ];
   static override args = {
-    target: argument({ required: true, ignoreStdin: true, description: 'Reference to publish, HOST/REPOSITORY:TAG.' }),
-    source: argument({
-      required: true,
+    // One for both: oclif takes no optional argument before one that repeats, and with --file there is neither.
+    target: argument({
       multiple: true,
       ignoreStdin: true,
-      description: 'Images to list, [PLATFORM=]REF.',
+      description:
+        'Reference to publish, HOST/REPOSITORY:TAG or oci:DIR:TAG; after it each SOURCE, an image to list, [PLATFORM=]REF.',
     }),
   };
   static override flags = { ...PUBLISH_FLAGS, ...NETWORK_FLAGS };
 
   async run(): Promise<void> {
     const { args, flags } = await this.parse(Publish);
-    const type = flags.type === undefined ? undefined : indexType(flags.type);
-    const wait = flags['wait-for-source'];
-    const waitForSource = wait === undefined ? undefined : duration({ name: '--wait-for-source', text: wait });
-    const expectPlatforms = flags['expect-platforms'];
-    const expectDigest = flags['expect-digest'];
-    const options: PublishOptions = {
-      target: args.target,
-      sources: args.source,
-      tags: flags.tag ?? [],
-      annotations: annotations(flags.annotation ?? [], 'index'),
-      platforms: platformsOf(flags.platform),
-      ...(expectPlatforms === undefined ? {} : { expectPlatforms: list(expectPlatforms) }),
-      forcePlatform: flags['force-platform'],
-      dryRun: flags['dry-run'],
-      verify: !flags['no-verify'],
-      noClobber: flags['no-clobber'],
-      ...(expectDigest === undefined ? {} : { expectDigest }),
-    };
+    const [target, ...sources] = args.target ?? [];
+    checkInputs(target, sources, flags);
+    const settings = settingsOfFlags(flags, this.world.env);
+    const words = { target, sources, tags: flags.tag ?? [] };
+    const input = await publishInput(words, flags, settings, this.world);
     // Every word is read before a connection is opened; what the configuration adds are checked values.
-    const host = publishRequest(options).targets[0]?.host ?? '';
+    const host = input.requests({})[0]?.targets[0]?.host ?? '';
 
-    const { report, plan } = await this.withSession(flags, host, (session) => {
-      const { config } = session;
-      const request = publishRequest({
-        ...options,
-        type: type ?? config.type ?? 'auto',
-        waitForSource: waitForSource ?? config.waitForSource ?? 0,
-        foreignLayers: flags['foreign-layers'] || (config.foreignLayers ?? false),
-      });
-      return runPublish(request, session, flags);
+    const published = await this.withSession(flags, host, (session) => {
+      for (const text of input.notes) session.ports.emit({ kind: 'warning', text });
+      const { listing } = input;
+      return runPublish(input.requests(session.config), session, flags, { listing, keepGoing: flags['keep-going'] });
     });
 
-    this.noteOutcome(flags, report, plan);
-    await this.result(flags, reportDocument(report), digestLines(report));
+    const { report, failure } = published;
+    this.noteOutcome(flags, published);
+    if (failure !== undefined) {
+      // What was done stays done: scripts that go through the lines find it, and the exit code tells the rest.
+      if (input.listing && !flags.json) await this.result(flags, undefined, referenceLines(report));
+      throw failure;
+    }
+    await this.result(flags, reportDocument(report), input.listing ? referenceLines(report) : digestLines(report));
   }
-}
-
-/** A variable of a CI job that is not set must not turn a filter into no filter. */
-function platformsOf(texts: readonly string[] | undefined): readonly string[] {
-  const platforms = (texts ?? []).flatMap(list);
-  if (texts === undefined || platforms.length > 0) return platforms;
-  throw usage('--platform names no platform', 'Write for example --platform=linux/arm64, or leave it out.');
-}
-
-function list(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
 }

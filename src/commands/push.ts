@@ -10,7 +10,7 @@ import { runPublish } from '../cli/run-publish.ts';
 import { type CommonFlags, indexType } from '../cli/settings.ts';
 import { PublishError } from '../errors.ts';
 import { parseDigest } from '../model/digest.ts';
-import { formatReference, parseReference, type Reference } from '../model/reference.ts';
+import { formatReference, parseReference, type Reference, repositoryName } from '../model/reference.ts';
 import type { PublishReport } from '../publish/report.ts';
 import { errorDocument, renderWarnings, reportDocument } from '../ui/render.ts';
 
@@ -49,7 +49,7 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
     const expectDigest = flags['expect-digest'];
     const options = {
       tags,
-      annotations: annotations(flags.annotation ?? [], 'index'),
+      annotations: annotations(flags.annotation ?? [], 'index', this.world.env),
       dryRun: flags['dry-run'],
       verify: !flags['no-verify'],
       noClobber: flags['no-clobber'],
@@ -65,7 +65,7 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
     this.note(flags, (theme) => renderWarnings(warnings, theme));
 
     const { pushRequest } = await import('../store/push-request.ts');
-    const { report, plan } = await this.withSession(flags, list.host, async (session) => {
+    const published = await this.withSession(flags, list.host, async (session) => {
       const { config, ports, signal } = session;
       if (draft.origin === 'docker') {
         const { staleEntries } = await import('../cli/stale-entries.ts');
@@ -77,14 +77,16 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
         type: type ?? config.type ?? 'auto',
         foreignLayers: config.foreignLayers ?? false,
       });
-      return runPublish(request, session, flags, draft.stored.manifests);
+      return runPublish([request], session, flags, { known: draft.stored.manifests });
     }).catch((error: unknown) => {
-      throw error instanceof PublishError && error.code === 'MANIFEST_REFUSED' ? inDockersWords(error) : error;
+      throw error instanceof PublishError ? inDockersWords(error) : error;
     });
-    this.noteOutcome(flags, report, plan);
+    this.noteOutcome(flags, published);
+    if (published.failure !== undefined) throw inDockersWords(published.failure);
+    const { report } = published;
     const failure =
       flags.purge && !report.dryRun ? await this.purge(flags, drafts, draft, dockers !== 'none') : undefined;
-    const text = `${pushedLines(report, list)}${digestLines(report)}`;
+    const text = `${pushedLines(report, [list, ...tags])}${digestLines(report)}`;
     // The list is there in any case: its digest is told, and then what could not be dropped.
     const document = reportDocument(report);
     await this.result(flags, failure === undefined ? document : { ...document, ...errorDocument(failure) }, text);
@@ -118,21 +120,23 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
   }
 }
 
-/** Scripts look for docker's phrase; which manifest it was follows it, as it does there. */
+/** For a manifest that is refused scripts look for docker's phrase; which one it was follows it, as it does there. */
 function inDockersWords(error: PublishError): PublishError {
+  if (error.code !== 'MANIFEST_REFUSED') return error;
   return error.with({ message: `failed to put manifest ${error.message.replace(/^writing /, '')}` });
 }
 
-/** Docker's line for each image that came from another repository, in the order of the list. */
-function pushedLines(report: PublishReport, list: Reference): string {
+/** Docker's line for each image that came from another repository, in the order of the list; for each target repository. */
+function pushedLines(report: PublishReport, targets: readonly Reference[]): string {
   if (report.dryRun) return '';
-  const repository = `${list.host}/${list.repository}`;
-  const lines = report.lists
-    .flatMap(({ images }) => images)
-    .map(({ source, digest }) => {
+  const images = report.lists.flatMap((list) => list.images);
+  const repositories = [...new Set(targets.map(repositoryName))];
+  const lines = repositories.flatMap((repository) =>
+    images.map(({ source, digest }) => {
       const from = parseReference(source);
-      const own = from.host === list.host && from.repository === list.repository;
+      const own = repositoryName(from) === repository;
       return own ? '' : `Pushed ref ${repository}@${digest} with digest: ${digest}\n`;
-    });
+    }),
+  );
   return lines.join('');
 }

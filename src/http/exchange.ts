@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from './clock.ts';
+import { failureCode } from './failure.ts';
 import type { HttpMethod } from './message.ts';
 import type { Route } from './pool.ts';
 import { deferred, onAbort } from './promises.ts';
@@ -179,7 +180,8 @@ function startExchange(request: WireRequest, progress: Progress, clock: Clock, o
       });
     },
     onResponseError(_controller, error) {
-      end(progress.watch?.firstError() ?? error);
+      const first = progress.watch?.firstError() ?? error;
+      end(received === undefined ? beforeHeaders(first) : first);
     },
   };
 
@@ -205,6 +207,26 @@ function startExchange(request: WireRequest, progress: Progress, clock: Clock, o
   }
   return { answer: answer.promise, facts: progress, finished: finished.promise };
 }
+
+/**
+ * What a failure is that comes before the headers are in, where undici calls it by another name: once it has read a
+ * Content-Length, whatever is wrong with the headers is a body of another length; a status below 100 trips one of its
+ * own checks; and a 100 or 101 that nobody asked for, which RFC 9110 lets a client pass over, it takes for the end of
+ * the connection.
+ */
+function beforeHeaders(error: Error): Error {
+  const code = failureCode(error);
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || code === 'ERR_ASSERTION') {
+    return Object.assign(new Error('malformed headers', { cause: error }), { code: 'MALFORMED_HEADERS' });
+  }
+  const unasked = UNASKED[code === 'UND_ERR_SOCKET' ? error.message : ''];
+  return unasked === undefined
+    ? error
+    : Object.assign(new Error('an unasked 1xx', { cause: error }), { code: unasked });
+}
+
+/** By undici's message. */
+const UNASKED: Readonly<Record<string, string>> = { 'bad response': 'UNASKED_100', 'bad upgrade': 'UNASKED_101' };
 
 /**
  * undici takes a connection for free one turn of the event loop after the answer's end. Who sent the next request at

@@ -59,7 +59,17 @@ const CERTIFICATE: ReadonlySet<string> = new Set([
 ]);
 
 const OVERFLOW: readonly string[] = ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'];
-const GARBLED: readonly string[] = ['TOO_MANY_1XX', 'HTTPParserError', ...OVERFLOW];
+/** HTTP, but not as it is spoken. */
+const MALFORMED: Readonly<Record<string, string>> = {
+  MALFORMED_HEADERS: 'headers that contradict themselves or the protocol',
+  TOO_MANY_1XX: 'one 1xx after another',
+  UNASKED_100: '100 Continue, which was not asked for',
+  UNASKED_101: '101 Switching Protocols, which was not asked for',
+  ...Object.fromEntries(OVERFLOW.map((code) => [code, 'headers of more than 16 KiB'])),
+};
+/** undici's parser has a sentence for what it could not read; this one is of what does not even begin like HTTP. */
+const PARSER = 'HTTPParserError';
+const NO_HTTP = /\(Expected HTTP\//;
 
 /** The machine's name for the failure, such as `ECONNREFUSED`; the message where there is none. */
 export function failureCode(error: unknown): string {
@@ -75,7 +85,7 @@ export function failureKind(error: unknown): FailureKind {
   if (NOT_TLS.has(code)) return 'not-tls';
   if (code === 'EPROTO') return NOT_TLS_WORDS.test(String(error)) ? 'not-tls' : 'tls';
   if (CERTIFICATE.has(code) || code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_')) return 'tls';
-  return code.startsWith('HPE_') || GARBLED.includes(code) ? 'garbled' : 'final';
+  return code.startsWith('HPE_') || code === PARSER || code in MALFORMED ? 'garbled' : 'final';
 }
 
 /** Failures of the network and of the other side have a code; undici's complaints about us have one of these. */
@@ -160,8 +170,8 @@ export function exchangeFailed(error: unknown, scene: FailureScene): unknown {
     case 'garbled':
       return new PublishError(
         'PROTOCOL_VIOLATED',
-        `${host} ${garbledWords(code)} (${code})`,
-        garbledAdvice(code, plain),
+        `${host} ${garbledWords(error)} (${code})`,
+        garbledAdvice(error, plain),
         details,
       );
     default:
@@ -186,15 +196,25 @@ function networkAdvice(code: string, plain: boolean, host: string): string {
   return `${again}; if it speaks plain HTTP, ${forHost('--plain-http', 'plainHttp', host)}.`;
 }
 
-function garbledWords(code: string): string {
-  const what = 'answered with something that is not HTTP';
-  if (OVERFLOW.includes(code)) return `${what} as it is spoken: headers of more than 16 KiB`;
-  return code === 'TOO_MANY_1XX' ? `${what} as it is spoken: one 1xx after another` : what;
+/** What is wrong with an answer that is HTTP, if it is. */
+function malformed(error: unknown): string | undefined {
+  const code = failureCode(error);
+  if (code !== PARSER) return MALFORMED[code];
+  const reason = /\((.+)\)$/.exec(String(error))?.[1];
+  return reason === undefined || NO_HTTP.test(String(error))
+    ? undefined
+    : reason.charAt(0).toLowerCase() + reason.slice(1);
 }
 
-function garbledAdvice(code: string, plain: FailureScene['plain']): string {
-  if (OVERFLOW.includes(code) || code === 'TOO_MANY_1XX') {
-    return 'Check what stands between you and the registry; a proxy may be adding to its answers.';
+function garbledWords(error: unknown): string {
+  const what = 'answered with something that is not HTTP';
+  const why = malformed(error);
+  return why === undefined ? what : `${what} as it is spoken: ${why}`;
+}
+
+function garbledAdvice(error: unknown, plain: FailureScene['plain']): string {
+  if (malformed(error) !== undefined) {
+    return 'Check what stands between you and the registry; a proxy may be changing its answers.';
   }
   return plain === 'wanted'
     ? 'Leave out --plain-http: it may speak TLS.'

@@ -61,6 +61,8 @@ type Waiter = {
   /** Places wanted, by host: 2 where both ends of a copy are on one host. */
   readonly wants: ReadonlyMap<string, number>;
   readonly job: boolean;
+  /** It may pass those who wait for a job. They do not starve: whoever it goes beside had its turn before them. */
+  readonly beside: boolean;
   readonly grant: () => void;
 };
 
@@ -119,7 +121,9 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
       // With nothing left anywhere the rest need not be looked at; there may be thousands.
       if (noRequest.size >= waiting.size) return;
       const wanted = [...waiter.wants];
-      if (waiter.job && !wanted.every(([host]) => !noJob.has(host) && stateOf(host).jobs < stateOf(host).jobWidth)) {
+      const jobFree = ([host]: readonly [string, number]) =>
+        (waiter.beside || !noJob.has(host)) && stateOf(host).jobs < stateOf(host).jobWidth;
+      if (waiter.job && !wanted.every(jobFree)) {
         // It keeps its turn among the jobs. Plain requests may pass it.
         for (const [host] of wanted) noJob.add(host);
         continue;
@@ -143,7 +147,7 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
   /** Waits for its turn; `make` hands out what was counted for it. */
   async function queued<T>(
     wants: ReadonlyMap<string, number>,
-    job: boolean,
+    { job, beside }: Pick<Waiter, 'job' | 'beside'>,
     signal: AbortSignal,
     make: () => T,
   ): Promise<T> {
@@ -159,7 +163,7 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
         stay();
         resolve(make());
       };
-      const waiter: Waiter = { wants, job, grant };
+      const waiter: Waiter = { wants, job, beside, grant };
       enqueue(waiter);
       serve();
     });
@@ -178,17 +182,17 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
   return {
     take(host, signal) {
       const key = canonicalHost(host);
-      return queued(new Map([[key, 1]]), false, signal, () => place(key));
+      return queued(new Map([[key, 1]]), { job: false, beside: false }, signal, () => place(key));
     },
 
-    takeCopy({ source, target, size, signal }) {
+    takeCopy({ source, target, size, beside = false, signal }) {
       const targetHost = canonicalHost(target);
       const sourceHost = source === undefined ? undefined : canonicalHost(source);
       const ends = sourceHost === undefined ? [targetHost] : [sourceHost, targetHost].sort();
       const wants = new Map<string, number>();
       for (const host of ends) wants.set(host, (wants.get(host) ?? 0) + 1);
       const job = size > SMALL_COPY;
-      return queued(wants, job, signal, (): CopyPlaces => {
+      return queued(wants, { job, beside }, signal, (): CopyPlaces => {
         const places = { source: sourceHost === undefined ? undefined : place(sourceHost), target: place(targetHost) };
         return {
           ...places,

@@ -94,12 +94,14 @@ export interface Limiter {
   take(host: string, signal: AbortSignal): Promise<Place>;
   /**
    * Both ends of one streamed copy, or only the target's when the bytes are in memory, taken together so that no
-   * copy holds one end while it waits for the other. `size` in bytes decides whether it counts as a copy job.
+   * copy holds one end while it waits for the other. `size` in bytes decides whether it counts as a copy job. `beside`:
+   * its bytes come with those of another copy, which has its places, so that it need not wait behind copies that wait.
    */
   takeCopy(copy: {
     readonly source?: string;
     readonly target: string;
     readonly size: number;
+    readonly beside?: boolean;
     readonly signal: AbortSignal;
   }): Promise<CopyPlaces>;
 }

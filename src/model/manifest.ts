@@ -30,6 +30,7 @@ export type ImageIndex = {
   readonly size: number;
   readonly manifests: readonly Descriptor[];
   readonly subject?: Descriptor;
+  readonly artifactType?: string;
   readonly annotations?: Readonly<Record<string, string>>;
 };
 
@@ -93,6 +94,7 @@ export function parseManifest(
   const optional = {
     ...(subject === undefined ? {} : { subject }),
     ...(annotations === undefined ? {} : { annotations }),
+    ...(artifactType === undefined ? {} : { artifactType }),
   };
   if (KINDS.get(mediaType) === 'index') {
     return { kind: 'index', ...common, manifests: readDescriptors(document, 'manifests', name), ...optional };
@@ -104,7 +106,6 @@ export function parseManifest(
     config: readDescriptor(document['config'], `${name}: config`),
     layers: readDescriptors(document, 'layers', name),
     ...optional,
-    ...(artifactType === undefined ? {} : { artifactType }),
   };
 }
 

@@ -1,17 +1,24 @@
 import { PublishError } from '../errors.ts';
 import { type Digest, isDigest } from './digest.ts';
+import { isLayoutHost, parseLayoutReference } from './layout-reference.ts';
 import { quoted } from './quoted.ts';
+import { badTag, isTag } from './tag.ts';
 import { parseUrl } from './url.ts';
+
+export { isLayoutHost, layoutFolder } from './layout-reference.ts';
+export { isTag } from './tag.ts';
 
 /**
  * An image reference after Docker's normalisation: `debian` is host `docker.io`, repository `library/debian`, tag
- * `latest`. At least one of tag and digest is set; the tag is `latest` only when neither was written.
+ * `latest`. At least one of tag and digest is set; the tag is `latest` only when neither was written. An OCI image
+ * layout, `oci:FOLDER:TAG`, is a host with one repository, whose name is empty; it alone may have neither.
  *
  * @see https://github.com/distribution/reference, regexp.go and normalize.go
  */
 export type Reference = {
-  /** As users know it: `docker.io`, `localhost:5000`, `[::1]:5000`. */
+  /** As users know it: `docker.io`, `localhost:5000`, `[::1]:5000`, `oci:FOLDER`. */
   readonly host: string;
+  /** Empty in an OCI image layout; {@link repositoryName} puts both together. */
   readonly repository: string;
   readonly tag?: string;
   readonly digest?: Digest;
@@ -37,7 +44,9 @@ const LABEL = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?';
 const HOST = new RegExp(`^(?:${LABEL}(?:\\.${LABEL})*|\\[[a-f0-9:]+\\])(?::[0-9]+)?$`, 'i');
 const COMPONENT = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
 const REPOSITORY = new RegExp(`^${COMPONENT}(?:/${COMPONENT})*$`);
-const TAG = /^\w[\w.-]{0,127}$/;
+
+/** How buildx, regctl and others write what is `oci:` here. */
+const LAYOUT_SCHEME = /^(?:oci-layout|ocidir):\/\//;
 
 /** Docker refuses it as a name, since it is how image ids look. */
 const IMAGE_ID = /^[a-f0-9]{64}$/;
@@ -53,6 +62,7 @@ const BARE_IPV6 = /^[a-f0-9.]*:[a-f0-9.]*:[a-f0-9.:]*(?:%.*)?$/i;
  * @throws PublishError `REFERENCE_INVALID`
  */
 export function parseReference(text: string): Reference {
+  if (isLayoutHost(text)) return parseLayoutReference(text);
   refuseOtherThings(text);
   const at = text.indexOf('@');
   const name = at < 0 ? text : text.slice(0, at);
@@ -86,17 +96,25 @@ export function parseReference(text: string): Reference {
 export function formatReference(reference: Reference): string {
   const tag = reference.tag === undefined ? '' : `:${reference.tag}`;
   const digest = reference.digest === undefined ? '' : `@${reference.digest}`;
-  return `${reference.host}/${reference.repository}${tag}${digest}`;
+  return `${repositoryName(reference)}${tag}${digest}`;
 }
 
-/** What a manifest request asks for: beside a digest, a tag decides nothing. */
+/** `HOST/REPOSITORY`; of an OCI image layout `oci:FOLDER`. */
+export function repositoryName({ host, repository }: Pick<Reference, 'host' | 'repository'>): string {
+  return repository === '' ? host : `${host}/${repository}`;
+}
+
+/**
+ * What a manifest request asks for: beside a digest, a tag decides nothing. Empty for a layout of which neither was
+ * named: whatever it holds, if that is one thing.
+ */
 export function requestTarget(reference: Reference): string {
-  return reference.digest ?? reference.tag ?? DEFAULT_TAG;
+  return reference.digest ?? reference.tag ?? (isLayoutHost(reference.host) ? '' : DEFAULT_TAG);
 }
 
-/** Whether the text can be a tag: 128 letters, digits, `_`, `.` and `-` at most, not led by `.` or `-`. */
-export function isTag(text: string): boolean {
-  return TAG.test(text);
+/** As something to write to: what has neither tag nor digest, as a layout may be read, is written as `latest`. */
+export function writtenReference(reference: Reference): Reference {
+  return reference.tag === undefined && reference.digest === undefined ? withTag(reference, DEFAULT_TAG) : reference;
 }
 
 /**
@@ -105,7 +123,7 @@ export function isTag(text: string): boolean {
  * @throws PublishError `REFERENCE_INVALID`
  */
 export function withTag(reference: Reference, tag: string): Reference {
-  if (!isTag(tag)) throw badTag(tag, `${reference.host}/${reference.repository}`);
+  if (!isTag(tag)) throw badTag(tag, repositoryName(reference));
   return { host: reference.host, repository: reference.repository, tag };
 }
 
@@ -123,7 +141,9 @@ function refuseOtherThings(text: string): void {
   if (text.includes('://')) {
     throw invalid(
       `${quoted(text)}: a reference has no scheme`,
-      `Leave out ${quoted(text.slice(0, text.indexOf('://') + 3))}; for plain HTTP use --plain-http.`,
+      LAYOUT_SCHEME.test(text)
+        ? `Write ${text.replace(LAYOUT_SCHEME, 'oci:')}`
+        : `Leave out ${quoted(text.slice(0, text.indexOf('://') + 3))}; for plain HTTP use --plain-http.`,
     );
   }
   if (IMAGE_ID.test(text) || isDigest(text)) {
@@ -191,13 +211,6 @@ function withCapitals(text: string, name: string): PublishError {
   return good
     ? invalid(`${rule}; did you mean ${proposal}`, `Write ${proposal}`)
     : invalid(rule, 'Write the repository in lower case.');
-}
-
-function badTag(tag: string, where: string): PublishError {
-  return invalid(
-    `${quoted(where)}: not a tag: ${quoted(tag)}`,
-    'Use at most 128 letters, digits, _ . and -, the first one a letter, a digit or _.',
-  );
 }
 
 function invalid(message: string, hint: string): PublishError {

@@ -1,53 +1,113 @@
 import type { Descriptor } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
-import { formatReference } from '../model/reference.ts';
+import { formatReference, type Reference } from '../model/reference.ts';
 import type { Composition, ListedChild } from './compose.ts';
-import type { Execution } from './execute.ts';
-import { previousOf } from './move-tags.ts';
-import type { PlannedChild, PublishPlan } from './plan.ts';
-import type { Measured } from './publish.ts';
+import { failedTarget, previousOf } from './move-tags.ts';
+import type { PlannedChild } from './plan.ts';
+import type { ListResult, RepositoryResult } from './publish-list.ts';
 import type { BlobOutcome, ImageOutcome, ListReport, PublishReport, ReportTotals, TargetOutcome } from './report.ts';
-import type { TagState } from './resolved.ts';
+import { repositoryName } from './run-memory.ts';
 
-/** The report of a finished run. Pure. */
-export function buildReport(plan: PublishPlan, execution: Execution, measured: Measured): PublishReport {
-  const { composition, manifests, blobOutcome, tags } = execution;
-  const children = new Map(plan.children.map((child) => [child.digest, child]));
-  const sizes = new Map(plan.blobs.map((blob) => [blob.digest, blob.size]));
-  const outcomeOf = (digest: Digest): BlobOutcome =>
-    blobOutcome(digest) ?? { digest, size: sizes.get(digest) ?? 0, how: 'present', bytesSent: 0 };
-  const repository = `${plan.target.host}/${plan.target.repository}`;
-  const images = composition.listed.map((listed): ImageOutcome => {
-    const child = children.get(listed.entry.digest);
-    const manifest = manifests.get(listed.entry.digest) ?? 'present';
-    const blobs = child === undefined ? [] : outcomesOf(child, sizes, outcomeOf);
-    return { ...describe(listed), placed: [{ repository, manifest, blobs }] };
-  });
+/** Figures of the run that the report adds to what was done. */
+export type Measured = {
+  readonly requests: number;
+  readonly retries: number;
+  readonly seconds: number;
+  readonly warnings: readonly string[];
+};
+
+/** The report of a run, whether it went well or not. Pure. `dryRun`: actions as they would be, nothing placed. */
+export function buildReport(lists: readonly ListResult[], measured: Measured, dryRun: boolean): PublishReport {
   return {
     schemaVersion: 1,
-    lists: [{ targets: tags, index: describeIndex(composition), images }],
-    totals: sumUp(images, measured),
+    ...(dryRun ? { dryRun } : {}),
+    lists: lists.map(reportList),
+    totals: sumUp(lists, measured),
     warnings: measured.warnings,
   };
 }
 
-/** The report of a run that only looked: actions as they would be, nothing placed. Pure. */
-export function dryReport(composition: Composition, tags: readonly TagState[], measured: Measured): PublishReport {
-  const { index, listed } = composition;
-  const targets = tags.map((tag): TargetOutcome => {
-    const same = tag.kind === 'present' && tag.digest === index.digest;
-    const action = same ? 'unchanged' : tag.kind === 'absent' ? 'created' : 'updated';
-    const previous = same ? {} : previousOf(tag);
-    return { reference: formatReference(tag.reference), digest: index.digest, action, ...previous };
-  });
-  const images = listed.map((child): ImageOutcome => ({ ...describe(child), placed: [] }));
+function reportList(list: ListResult): ListReport {
+  const { composition, repositories, targets } = list;
+  const outcomes = new Map(
+    repositories.flatMap((one) =>
+      one.references.map((reference) => [formatReference(reference), outcomeOf(reference, one, list)] as const),
+    ),
+  );
   return {
-    schemaVersion: 1,
-    dryRun: true,
-    lists: [{ targets, index: describeIndex(composition), images }],
-    totals: sumUp([], measured),
-    warnings: measured.warnings,
+    targets: targets.flatMap((reference) => outcomes.get(formatReference(reference)) ?? []),
+    ...(composition === undefined ? {} : { index: describeIndex(composition) }),
+    images: [
+      ...(composition?.listed ?? []).map((listed): ImageOutcome => {
+        return { ...describe(listed), placed: repositories.flatMap((one) => placedIn(one, listed.entry.digest)) };
+      }),
+      ...reportReferrers(list),
+    ],
   };
+}
+
+/** What was taken along with the children, or would be; each once. */
+function reportReferrers({ repositories, referrers = [] }: ListResult): readonly ImageOutcome[] {
+  const images = new Map<Digest, ImageOutcome>();
+  for (const { name: source, manifest } of referrers) {
+    const { digest, size } = manifest;
+    images.set(digest, { source, digest, size, kind: 'artifact', placed: [] });
+  }
+  for (const { target, execution } of repositories) {
+    for (const { child, manifest, blobs } of execution?.referrers.values() ?? []) {
+      const { name: source, digest, size, kind } = child;
+      const before = images.get(digest) ?? { source, digest, size, kind, placed: [] };
+      const here = { repository: repositoryName(target), manifest, blobs };
+      images.set(digest, { ...before, placed: [...before.placed, here] });
+    }
+  }
+  return [...images.values()];
+}
+
+function outcomeOf(reference: Reference, one: RepositoryResult, { composition, notRun }: ListResult): TargetOutcome {
+  const name = formatReference(reference);
+  const digest = composition?.index.digest;
+  const done = one.execution?.tags.get(name);
+  const failed = one.error === undefined ? undefined : failedTarget({ reference }, one.error, digest);
+  const outcome = done ?? failed ?? asItWouldBe(reference, one, digest);
+  if (notRun !== true || outcome.action !== 'failed') return outcome;
+  return { ...outcome, error: { code: 'NOT_RUN', message: outcome.error.message } };
+}
+
+function asItWouldBe(reference: Reference, { tags = [] }: RepositoryResult, digest: Digest | undefined): TargetOutcome {
+  const name = formatReference(reference);
+  const tag = tags.find((state) => formatReference(state.reference) === name);
+  if (tag === undefined || digest === undefined) throw new Error(`nothing is known of ${name}`);
+  const same = tag.kind === 'present' && tag.digest === digest;
+  const action = same ? 'unchanged' : tag.kind === 'absent' ? 'created' : 'updated';
+  return { reference: name, digest, action, ...(same ? {} : previousOf(tag)) };
+}
+
+/** What a child came to in one repository; nothing, where the list failed before it was seen to be there. */
+function placedIn(one: RepositoryResult, digest: Digest): ImageOutcome['placed'] {
+  const { plan, execution, target, error } = one;
+  if (plan === undefined || execution === undefined) return [];
+  const known = execution.manifests.get(digest);
+  if (known === undefined && error !== undefined) return [];
+  const child = plan.children.find((planned) => planned.digest === digest);
+  const blobs = child === undefined ? [] : blobsOf(child, one);
+  return [{ repository: repositoryName(target), manifest: known ?? 'present', blobs }];
+}
+
+/** A child's blobs; of a list that failed those of which something is known. */
+function blobsOf(child: PlannedChild, { plan, execution, error }: RepositoryResult): readonly BlobOutcome[] {
+  const sizes = new Map(plan?.blobs.map(({ digest, size }) => [digest, size]));
+  const outcome = (digest: Digest): readonly BlobOutcome[] => {
+    const known = execution?.blobOutcome(digest);
+    if (known !== undefined) return [known];
+    const isThere = error === undefined || execution?.manifests.has(child.digest) === true;
+    return isThere ? [{ digest, size: sizes.get(digest) ?? 0, how: 'present', bytesSent: 0 }] : [];
+  };
+  const skipped = child.skipped.flatMap(({ digest, size }): readonly BlobOutcome[] =>
+    // Another image may name the same bytes as a layer of its own, and then they are there.
+    sizes.has(digest) ? outcome(digest) : [{ digest, size, how: 'skipped', bytesSent: 0, why: 'foreign layer' }],
+  );
+  return [...child.blobs.flatMap(outcome), ...skipped];
 }
 
 function describe({ child, entry }: ListedChild): Omit<ImageOutcome, 'placed'> {
@@ -60,33 +120,23 @@ function describe({ child, entry }: ListedChild): Omit<ImageOutcome, 'placed'> {
   };
 }
 
-function describeIndex({ index }: Composition): ListReport['index'] {
+function describeIndex({ index }: Composition): Exclude<ListReport['index'], undefined> {
   const manifests: readonly Descriptor[] = index.manifests;
   return { mediaType: index.mediaType, digest: index.digest, size: index.bytes.byteLength, manifests };
 }
 
-function outcomesOf(
-  child: PlannedChild,
-  planned: ReadonlyMap<Digest, number>,
-  outcomeOf: (digest: Digest) => BlobOutcome,
-): readonly BlobOutcome[] {
-  const skipped = child.skipped.map(
-    ({ digest, size }): BlobOutcome =>
-      // Another image may name the same bytes as a layer of its own, and then they are there.
-      planned.has(digest) ? outcomeOf(digest) : { digest, size, how: 'skipped', bytesSent: 0, why: 'foreign layer' },
-  );
-  return [...child.blobs.map(outcomeOf), ...skipped];
-}
-
-/** A (repository, digest) counts once, however many images share it. */
-function sumUp(images: readonly ImageOutcome[], measured: Measured): ReportTotals {
+/** A (repository, digest) counts once, however many images and lists share it. */
+function sumUp(lists: readonly ListResult[], measured: Measured): ReportTotals {
   const blobs = { present: 0, mounted: 0, copied: 0, skipped: 0 };
   const seen = new Set<string>();
   let bytesSent = 0;
   let bytesSaved = 0;
-  for (const { repository, blobs: outcomes } of images.flatMap((image) => image.placed)) {
-    for (const outcome of outcomes) {
-      const key = `${repository} ${outcome.digest}`;
+  for (const one of lists.flatMap((list) => list.repositories)) {
+    const { plan, execution, target } = one;
+    if (plan === undefined || execution === undefined) continue;
+    const taken = [...execution.referrers.values()].flatMap(({ blobs: outcomes }) => outcomes);
+    for (const outcome of [...plan.children.flatMap((child) => blobsOf(child, one)), ...taken]) {
+      const key = `${repositoryName(target)} ${outcome.digest}`;
       if (seen.has(key)) continue;
       seen.add(key);
       blobs[outcome.how] += 1;

@@ -1,22 +1,17 @@
 import { PublishError } from '../errors.ts';
 import { type Descriptor, MANIFEST_SIZE_MAX, MEDIA_TYPES, type Platform } from '../model/descriptor.ts';
-import type { Digest } from '../model/digest.ts';
 import { type BuiltIndex, buildIndex, indexTypeFor } from '../model/image-index.ts';
 import { isDockerType } from '../model/manifest.ts';
-import {
-  completePlatform,
-  contradiction,
-  formatPlatform,
-  matchesPlatform,
-  type PartialPlatform,
-} from '../model/platform.ts';
-import { notListed, picksChild } from './flatten.ts';
+import { formatPlatform } from '../model/platform.ts';
+import { amendedAnnotations, amendedType, amendList, fieldsLost, sameAsPresent } from './amend.ts';
+import { type ConfigPlatforms, type ListedChild, listChildren, matchesAny } from './entries.ts';
+import { annotateByPlatform, checkAnnotations, ofAllImages, withAnnotations } from './entry-annotations.ts';
+import { isAttestation } from './flatten.ts';
 import { checkDuplicates, checkExpected } from './platform-checks.ts';
 import type { PublishRequest } from './request.ts';
 import type { ManifestBytes, Resolution, ResolvedChild, ResolvedSource } from './resolved.ts';
 
-/** A child that the index will list, with the entry as it will be written. */
-export type ListedChild = { readonly child: ResolvedChild; readonly entry: Descriptor };
+export type { ConfigPlatforms, ListedChild } from './entries.ts';
 
 /** The index to be, and what it lists in its order. */
 export type Composition = {
@@ -25,30 +20,42 @@ export type Composition = {
   readonly warnings: readonly string[];
 };
 
-/** Platforms that image configs tell, keyed by the config's digest. */
-export type ConfigPlatforms = ReadonlyMap<Digest, PartialPlatform>;
-
 /** Whether only the config can tell this child's platform. */
 export function needsConfig(child: ResolvedChild): boolean {
   return child.kind === 'image' && child.descriptor.platform === undefined;
 }
 
-/** Whether the request says something about platforms, so that configs must be read before the first write. */
+/**
+ * Whether the request says something about platforms, so that configs must be read before the first write. Amending
+ * does: what is replaced is found by its platform.
+ */
 export function namesPlatforms(request: PublishRequest): boolean {
   return (
     request.platforms.length > 0 ||
+    request.amend === true ||
     request.expectPlatforms !== undefined ||
+    (request.entryAnnotations ?? []).some(({ platform }) => platform !== undefined) ||
     request.sources.some((source) => source.platform !== undefined)
   );
 }
 
 /**
- * The source index whose bytes can be published as they are: it is the only source, nothing is chosen, relabelled or
- * retyped, and every entry is an image manifest.
+ * The source index whose bytes can be published as they are: it is the only source, nothing is chosen, left out,
+ * relabelled, annotated or retyped, and every entry is an image manifest.
  */
-export function verbatimIndex(request: PublishRequest, sources: readonly ResolvedSource[]): ResolvedSource | undefined {
+export function verbatimIndex(
+  request: PublishRequest,
+  { sources, present }: Pick<Resolution, 'sources' | 'present'>,
+): ResolvedSource | undefined {
   const [only] = sources;
-  if (only === undefined || sources.length > 1 || only.root.kind !== 'index' || !only.flat) return undefined;
+  if (present !== undefined || only === undefined || sources.length > 1) return undefined;
+  if (only.root.kind !== 'index' || !only.flat) return undefined;
+  if (request.attestations === 'drop' && only.root.manifests.some(isAttestation)) return undefined;
+  const annotations = [
+    only.request.annotations ?? {},
+    ...(request.entryAnnotations ?? []).map((one) => one.annotations),
+  ];
+  if (annotations.some((one) => Object.keys(one).length > 0)) return undefined;
   if (request.platforms.length > 0 || only.request.platform !== undefined) return undefined;
   if (request.layout !== 'plain' || Object.keys(request.annotations).length > 0) return undefined;
   const wanted = { auto: only.root.mediaType, oci: MEDIA_TYPES.ociIndex, docker: MEDIA_TYPES.dockerList };
@@ -63,33 +70,37 @@ export function verbatimIndex(request: PublishRequest, sources: readonly Resolve
  */
 export function compose(
   request: PublishRequest,
-  { sources }: Resolution,
+  resolution: Pick<Resolution, 'sources' | 'present'>,
   configs: ConfigPlatforms,
   bytes: ManifestBytes,
 ): Composition {
-  const verbatim = verbatimIndex(request, sources);
-  const listed =
+  const { sources, present } = resolution;
+  const warnings: string[] = [];
+  const verbatim = verbatimIndex(request, resolution);
+  const brought =
     verbatim !== undefined && request.expectPlatforms === undefined
       ? verbatim.children.map((child) => ({ child, entry: child.descriptor }))
-      : sources.flatMap((source) => listChildren(source, request, configs));
-  checkMatched(request.platforms, listed);
+      : sources.flatMap((source) => listChildren(source, request, configs, warnings));
+  checkMatched(request.platforms, brought);
+  if (brought.every(({ child }) => child.kind === 'attestation') && verbatim === undefined) throw nothingListed();
+  if (present !== undefined) checkDuplicates(brought);
+  const all = present === undefined ? brought : amendList(present, brought, request, configs, warnings);
+  const listed = annotateByPlatform(request, all);
   if (request.expectPlatforms !== undefined) checkExpected(request.expectPlatforms, listed);
   if (verbatim !== undefined) {
     checkVerbatim(request, verbatim);
-    return { index: verbatimBytes(verbatim, bytes), listed, warnings: [] };
+    return { index: verbatimBytes(verbatim, bytes), listed, warnings };
   }
 
-  if (listed.every(({ child }) => child.kind === 'attestation')) throw nothingListed();
   checkDuplicates(listed);
   const entries = listed.map(({ entry }) => entry);
-  const { annotations, layout } = request;
-  const mediaType = indexTypeFor(entries, request.type);
-  checkAnnotations(annotations, mediaType);
-  return {
-    index: buildIndex({ mediaType, manifests: entries, annotations, layout }),
-    listed,
-    warnings: typeWarnings(listed),
-  };
+  const annotations = amendedAnnotations(request, present);
+  const mediaType = indexTypeFor(entries, amendedType(request, present));
+  checkAnnotations(request, sources, annotations, mediaType);
+  const made = buildIndex({ mediaType, manifests: entries, annotations, layout: request.layout });
+  const same = sameAsPresent(made, present, request, bytes);
+  if (same !== undefined) return { index: same, listed, warnings };
+  return { index: made, listed, warnings: [...warnings, ...fieldsLost(present, bytes), ...typeWarnings(listed)] };
 }
 
 /**
@@ -98,20 +109,30 @@ export function compose(
  * @returns whether the index can become too large by what the configs say; then they must be read before any write
  * @throws as {@link compose}
  */
-export function composeEarly(request: PublishRequest, { sources }: Resolution): 'fits' | 'in doubt' {
-  const verbatim = verbatimIndex(request, sources);
+export function composeEarly(
+  request: PublishRequest,
+  resolution: Pick<Resolution, 'sources' | 'present'>,
+): 'fits' | 'in doubt' {
+  const { sources } = resolution;
+  const verbatim = verbatimIndex(request, resolution);
   if (verbatim !== undefined) {
     checkVerbatim(request, verbatim);
     return 'fits';
   }
-  const known = sources.flatMap(({ children }) => children.filter((child) => !needsConfig(child)));
-  checkDuplicates(known.map((child) => ({ child, entry: child.descriptor })));
-  const children = sources.flatMap((source) => source.children);
-  if (children.length === 0) return 'fits';
-  const manifests = children.map(({ descriptor }) => descriptor);
+  const general = ofAllImages(request);
+  const listed = sources.flatMap((source) =>
+    source.children.map((child): ListedChild => {
+      const more = child.kind === 'attestation' ? {} : { ...general, ...source.request.annotations };
+      return { child, entry: withAnnotations(child.descriptor, more) };
+    }),
+  );
+  checkDuplicates(listed.filter(({ child }) => !needsConfig(child)));
+  if (listed.length === 0) return 'fits';
+  const manifests = listed.map(({ entry }) => entry);
+  const children = listed.map(({ child }) => child);
   const { annotations, layout } = request;
   const mediaType = indexTypeFor(manifests, request.type);
-  checkAnnotations(annotations, mediaType);
+  checkAnnotations(request, sources, annotations, mediaType);
   const least = buildIndex({ mediaType, manifests, annotations, layout }).bytes.byteLength;
   const more = children
     .filter(needsConfig)
@@ -139,16 +160,6 @@ function checkVerbatim(request: PublishRequest, { children }: ResolvedSource): v
   );
 }
 
-/** buildx drops them without a word (docker/buildx#2148). */
-function checkAnnotations(annotations: Readonly<Record<string, string>>, mediaType: string): void {
-  if (mediaType !== MEDIA_TYPES.dockerList || Object.keys(annotations).length === 0) return;
-  throw new PublishError(
-    'INDEX_TYPE_CONFLICT',
-    'a Docker manifest list cannot hold annotations, and all images are Docker',
-    'Add --type oci to get an OCI index, or leave the annotations out.',
-  );
-}
-
 function nothingListed(): PublishError {
   return new PublishError(
     'PLATFORM_NOT_FOUND',
@@ -162,65 +173,6 @@ function verbatimBytes({ root }: ResolvedSource, bytes: ManifestBytes): BuiltInd
   const own = bytes.get(root.digest);
   if (own === undefined || root.kind !== 'index') throw new Error(`the bytes of ${root.digest} were not kept`);
   return { bytes: own, digest: root.digest, mediaType: root.mediaType, manifests: root.manifests };
-}
-
-/** One source's children as entries, in order: chosen, labelled, attestations only beside an image that stays. */
-function listChildren(
-  source: ResolvedSource,
-  request: PublishRequest,
-  configs: ConfigPlatforms,
-): readonly ListedChild[] {
-  const explicit = source.request.platform;
-  const pick = picksChild(source.request, source.root) ? explicit : undefined;
-  const label = pick === undefined ? explicit : undefined;
-  const filters = [
-    ...(pick === undefined ? [] : [[pick]]),
-    ...(request.platforms.length > 0 ? [request.platforms] : []),
-  ];
-
-  const chosen = source.children.map((child): ListedChild | undefined => {
-    if (child.kind === 'attestation') return undefined;
-    const platform = platformOf(child, label, configs, request.forcePlatform);
-    if (!filters.every((wanted) => matchesAny(wanted, platform))) return undefined;
-    return { child, entry: { ...child.descriptor, ...(platform === undefined ? {} : { platform }) } };
-  });
-  const kept = new Set(chosen.map((one) => one?.entry.digest));
-  if (explicit !== undefined && chosen.every((one) => one === undefined) && request.platforms.length === 0) {
-    throw notListed(explicit, source);
-  }
-  return source.children.flatMap((child, position) => {
-    if (child.kind !== 'attestation') return chosen[position] ?? [];
-    const stays = filters.length === 0 || child.subjects.some((subject) => kept.has(subject));
-    return stays ? [{ child, entry: child.descriptor }] : [];
-  });
-}
-
-function platformOf(
-  child: ResolvedChild,
-  explicit: Platform | undefined,
-  configs: ConfigPlatforms,
-  force: boolean,
-): Platform | undefined {
-  const said = child.descriptor.platform ?? configs.get(child.manifest.config.digest) ?? {};
-  if (explicit !== undefined) {
-    const field = contradiction(said, explicit);
-    if (field !== undefined && !force) throw conflict(child, field, said, explicit);
-    if (field !== undefined) return explicit;
-  }
-  const platform = completePlatform(said, explicit);
-  if (platform === undefined && child.kind === 'image') {
-    throw new PublishError(
-      'PLATFORM_INVALID',
-      `cannot tell the platform of ${child.name}: its config has no ${said.os === undefined ? 'os' : 'architecture'}`,
-      `Say it: linux/amd64=${child.name}`,
-      { side: 'source' },
-    );
-  }
-  return platform;
-}
-
-function matchesAny(wanted: readonly Platform[], platform: Platform | undefined): boolean {
-  return platform !== undefined && wanted.some((want) => matchesPlatform(want, platform));
 }
 
 /** A filter that finds nothing is a mistake, not an empty list. */
@@ -249,14 +201,4 @@ function typeWarnings(listed: readonly ListedChild[]): readonly string[] {
     seen.add(entry.digest);
   }
   return warnings;
-}
-
-function conflict(child: ResolvedChild, field: string, said: PartialPlatform, explicit: Platform): PublishError {
-  const own = completePlatform(said, undefined);
-  return new PublishError(
-    'PLATFORM_CONFLICT',
-    `${child.name} says ${own === undefined ? JSON.stringify(said) : formatPlatform(own)}, but you wrote ${formatPlatform(explicit)} (${field} differs)`,
-    'Correct the platform, or insist with --force-platform.',
-    { side: 'source' },
-  );
 }

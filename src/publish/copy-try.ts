@@ -10,8 +10,10 @@ import type {
   UploadSession,
   VerbOptions,
 } from '../registry/client.ts';
+import { joinReaders, openSource, takePlaces } from './copy-source.ts';
 import type { PlannedBlob } from './plan.ts';
 import type { Location } from './resolved.ts';
+import type { Seat } from './shared-read.ts';
 import { stoppable } from './stop.ts';
 import type { TransferRun } from './transfer.ts';
 
@@ -68,7 +70,10 @@ export type Try =
   | { readonly kind: 'unreadable'; readonly error: PublishError }
   | UploadAnswer;
 
-/** One try of a copy, on places of its own. Its turn is waited for before they are taken, so that none lies idle. */
+/**
+ * One try of a copy, on places of its own. Others who need the same blob and its turn are waited for before they are
+ * taken, so that none lies idle.
+ */
 export async function tryCopy(
   blob: PlannedBlob,
   source: Location | undefined,
@@ -76,11 +81,22 @@ export async function tryCopy(
   flight: Flight,
   run: TransferRun,
 ): Promise<Try> {
-  const turn = await run.registry.uploadTurn(blob.size, run.signal);
-  try {
-    return await tryInTurn(blob, source, begin, flight, run);
-  } finally {
-    turn.release();
+  for (;;) {
+    // A try that nobody else shares asks for its turn at once: whoever has learnt something for all goes first.
+    const joining = begin.kind === 'resume' ? undefined : joinReaders(blob, source, run);
+    const seat = joining === undefined ? undefined : await joining;
+    try {
+      const turn = await run.registry.uploadTurn(blob.size, run.signal);
+      try {
+        const result = await tryInTurn(blob, source, begin, flight, seat, run);
+        if (result !== 'late') return result;
+      } finally {
+        turn.release();
+      }
+    } finally {
+      seat?.leave();
+    }
+    if (run.member !== undefined) run.reads?.expect(blob.digest, run.member);
   }
 }
 
@@ -89,17 +105,14 @@ async function tryInTurn(
   source: Location | undefined,
   begin: Beginning,
   flight: Flight,
+  seat: Seat | undefined,
   run: TransferRun,
-): Promise<Try> {
-  const { ports, signal, target } = run;
+): Promise<Try | 'late'> {
+  const { signal } = run;
   const bytes = run.inMemory.get(blob.digest);
-  const from = bytes === undefined ? source : undefined;
-  const places = await ports.limiter.takeCopy({
-    ...(from === undefined ? {} : { source: from.host }),
-    target: target.host,
-    size: blob.size,
-    signal,
-  });
+  const from = bytes === undefined && source !== undefined ? { from: source, seat } : undefined;
+  const places = await takePlaces(blob, from, run);
+  if (places === 'late') return places;
   const reading = stoppable(signal);
   const open = (at: number) =>
     from === undefined ? undefined : openSource(blob, from, at, places, flight.reads, reading.signal, run);
@@ -127,7 +140,8 @@ async function tryInTurn(
     reading.stop();
     const left = await stream;
     if (left?.kind === 'open') left.body.destroy();
-    places.release();
+    if (seat === undefined) places.release();
+    else seat.giveBack(places);
   }
 }
 
@@ -171,32 +185,6 @@ async function send(
   else if (!('alive' in answer && answer.alive)) sessions.used(current);
   flight.bytesSent += answer.kind === 'stored' ? answer.bytesSent : sent;
   return answer;
-}
-
-type Reading =
-  | { readonly kind: 'open'; readonly body: Readable }
-  | { readonly kind: 'failed'; readonly error: unknown };
-
-/** Never rejects: the target may turn out to hold the blob, and then it does not matter what the source says. */
-async function openSource(
-  blob: PlannedBlob,
-  source: Location,
-  from: number,
-  places: CopyPlaces,
-  reads: BlobReads,
-  signal: AbortSignal,
-  { ports }: TransferRun,
-): Promise<Reading> {
-  const options = { signal, reads, ...(places.source === undefined ? {} : { place: places.source }) };
-  try {
-    const registry = ports.registry(source.host);
-    const body = await registry.openBlob(source.repository, blob, from > 0 ? { ...options, from } : options);
-    // A small blob has been read long before its PUT is answered: others need not wait for that.
-    body.once('close', () => places.source?.release());
-    return { kind: 'open', body };
-  } catch (error) {
-    return { kind: 'failed', error };
-  }
 }
 
 function isGone(error: unknown): boolean {

@@ -4,9 +4,13 @@ import type { BlobHow } from './report.ts';
 
 /**
  * What a run tells while it works, in the order in which it happens; progress is drawn from nothing else. Sizes in
- * bytes. Plain data: `--progress json` prints one a line.
+ * bytes. `repository`, as `HOST/REPOSITORY`, tells the targets of a run apart where it has several. Plain data: `--progress json` prints one a line.
  */
 export type PublishEvent =
+  /** Several lists are going to be published; without it there is one. */
+  | { readonly kind: 'run.start'; readonly lists: number }
+  /** One of several lists has ended; `error` is the message of what ended it. */
+  | { readonly kind: 'list.done'; readonly target: string; readonly digest?: Digest; readonly error?: string }
   | { readonly kind: 'resolve.start'; readonly sources: number; readonly target: string }
   | { readonly kind: 'resolve.source'; readonly source: string; readonly digest: Digest; readonly images: number }
   | {
@@ -23,19 +27,31 @@ export type PublishEvent =
       readonly mediaType: string;
       readonly images: readonly IndexedImage[];
     }
-  | { readonly kind: 'blob.start'; readonly digest: Digest; readonly size: number }
+  | { readonly kind: 'blob.start'; readonly repository?: string; readonly digest: Digest; readonly size: number }
   /** The mount was not taken; the bytes will be streamed. */
-  | { readonly kind: 'blob.refused'; readonly digest: Digest; readonly why: string }
+  | { readonly kind: 'blob.refused'; readonly repository?: string; readonly digest: Digest; readonly why: string }
   /** `sent` counts from the start of the current try. */
-  | { readonly kind: 'blob.progress'; readonly digest: Digest; readonly size: number; readonly sent: number }
+  | {
+      readonly kind: 'blob.progress';
+      readonly repository?: string;
+      readonly digest: Digest;
+      readonly size: number;
+      readonly sent: number;
+    }
   | {
       readonly kind: 'blob.done';
+      readonly repository?: string;
       readonly digest: Digest;
       readonly size: number;
       readonly how: BlobHow;
       readonly bytesSent: number;
     }
-  | { readonly kind: 'manifest.done'; readonly digest: Digest; readonly manifest: 'present' | 'pushed' }
+  | {
+      readonly kind: 'manifest.done';
+      readonly repository?: string;
+      readonly digest: Digest;
+      readonly manifest: 'present' | 'pushed';
+    }
   | {
       readonly kind: 'tag.done';
       readonly reference: string;

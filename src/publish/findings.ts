@@ -14,13 +14,17 @@ export type Inspection = {
   readonly children?: readonly InspectedChild[];
 };
 
-/** One image below an inspected reference. Sizes in bytes. */
+/** One image, or one index, below an inspected reference. Sizes in bytes. */
 export type InspectedChild = {
   readonly digest: Digest;
   readonly mediaType: string;
   /** `missing`: the index lists it, and the registry does not have it. */
   readonly kind: 'image' | 'attestation' | 'artifact' | 'index' | 'missing';
   readonly platform?: Platform;
+  /** For artifacts: what they are, where they tell. */
+  readonly artifactType?: string;
+  /** For an index: what it lists; absent where it lies too deep to be looked into. */
+  readonly children?: readonly InspectedChild[];
   /** For attestations: the image they speak of. */
   readonly subject?: Digest;
   readonly config?: { readonly digest: Digest; readonly size: number };

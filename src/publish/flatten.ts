@@ -12,8 +12,8 @@ import { formatPlatform, matchesPlatform } from '../model/platform.ts';
 import { formatReference, withDigest } from '../model/reference.ts';
 import { oncePerKey } from './once.ts';
 import type { PublishPorts } from './ports.ts';
-import type { SourceRequest } from './request.ts';
-import type { ChildKind, ResolvedChild, ResolvedSource } from './resolved.ts';
+import type { PublishRequest, SourceRequest } from './request.ts';
+import type { ChildKind, GoneEntry, ResolvedChild, ResolvedSource } from './resolved.ts';
 
 /** An index may hold an index that holds an index; deeper ones are nobody's honest work. */
 const DEEPEST = 3;
@@ -27,16 +27,25 @@ type Walk = {
   readonly source: SourceRequest;
   readonly name: string;
   readonly wanted: readonly Platform[];
+  readonly attestations: 'keep' | 'drop';
+  /** Whether an entry whose manifest is not there is for the caller to judge. */
+  readonly leavesGone: boolean;
   /** A manifest of the source's repository, read once however often it is listed. */
-  readonly read: (digest: Digest) => Promise<Manifest>;
+  readonly read: (digest: Digest) => Promise<Manifest | Gone>;
   /** Entries met so far, over all levels: counted before they are read. */
   entries: number;
 };
 
+/** A manifest that an index lists and the registry does not have. */
+type Gone = { readonly kind: 'gone'; readonly error: PublishError };
+
+/** What of a request decides which entries of a source are taken in. */
+export type Taking = Pick<PublishRequest, 'platforms' | 'attestations'>;
+
 /**
  * The children a source brings: itself when it is an image, else the images of the index, to any depth up to three,
  * each followed by its attestations as the index has them. Children whose descriptor already tells that they are not
- * wanted are not read.
+ * wanted are not read. With `leavesGone` an entry whose manifest is not there becomes one of `gone`.
  *
  * @throws PublishError `MANIFEST_UNSUPPORTED`, `MANIFEST_INVALID`, `MANIFEST_NOT_FOUND` for a child that the index
  *   names but the repository lacks, `PLATFORM_NOT_FOUND` when `PLATFORM=` names what the index lacks
@@ -44,24 +53,39 @@ type Walk = {
 export async function expandSource(
   source: SourceRequest,
   root: Manifest,
-  filter: readonly Platform[],
+  { platforms, attestations = 'keep' }: Taking,
   bytes: Map<Digest, Uint8Array>,
   ports: PublishPorts,
   signal: AbortSignal,
+  leavesGone = false,
 ): Promise<ResolvedSource> {
   const name = formatReference(source.reference);
   if (root.kind === 'image') {
     const descriptor = { mediaType: root.mediaType, digest: root.digest, size: root.size };
     return { request: source, root, flat: false, children: [resolvedChild(source, root, descriptor, true)] };
   }
-  const wanted = picksChild(source, root) ? [source.platform] : filter;
+  const wanted = picksChild(source, root) ? [source.platform] : platforms;
   const read = oncePerKey((digest: Digest) => readChild(digest, source, name, bytes, ports, signal));
-  const walk: Walk = { source, name, wanted, read, entries: 0 };
-  const children = await expandIndex(root, 1, walk);
+  const walk: Walk = { source, name, wanted, attestations, leavesGone, read, entries: 0 };
+  const members = await expandIndex(root, 1, walk);
   // With a platform named, what is lacking is told by that platform.
-  if (children.length === 0 && wanted.length === 0 && source.platform === undefined) throw listsNothing(name);
+  if (members.length === 0 && !leavesGone && wanted.length === 0 && source.platform === undefined)
+    throw listsNothing(name, root);
   const flat = root.manifests.every((entry) => !isIndexType(entry.mediaType));
-  return { request: source, root, flat, children };
+  return { request: source, root, flat, ...sortOut(members) };
+}
+
+/** An entry with its manifest, or one whose manifest is not there. */
+type Member = ResolvedChild | { readonly entry: Descriptor; readonly error: PublishError };
+
+function sortOut(members: readonly Member[]): Pick<ResolvedSource, 'children' | 'gone'> {
+  const children: ResolvedChild[] = [];
+  const gone: GoneEntry[] = [];
+  for (const member of members) {
+    if ('manifest' in member) children.push(member);
+    else gone.push({ ...member, at: children.length });
+  }
+  return { children, ...(gone.length === 0 ? {} : { gone }) };
 }
 
 /** Whether `PLATFORM=` chooses among several images, rather than labels the only one. */
@@ -71,7 +95,7 @@ export function picksChild(source: SourceRequest, root: Manifest): source is Sou
   return images.length > 1 || images.some((entry) => isIndexType(entry.mediaType));
 }
 
-async function expandIndex(index: ImageIndex, depth: number, walk: Walk): Promise<readonly ResolvedChild[]> {
+async function expandIndex(index: ImageIndex, depth: number, walk: Walk): Promise<readonly Member[]> {
   if (depth > DEEPEST) {
     throw new PublishError(
       'MANIFEST_INVALID',
@@ -80,14 +104,14 @@ async function expandIndex(index: ImageIndex, depth: number, walk: Walk): Promis
       { side: 'source' },
     );
   }
-  const entries = wantedEntries(index, walk.wanted);
+  const entries = wantedEntries(index, walk);
   walk.entries += entries.length;
   if (walk.entries > ENTRIES_MAX) throw tooMany(walk.name);
   const children = await Promise.all(entries.map((entry) => expandEntry(entry, depth, walk)));
   return children.flat();
 }
 
-async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promise<readonly ResolvedChild[]> {
+async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promise<readonly Member[]> {
   const { source, name } = walk;
   if (!isManifestType(entry.mediaType)) {
     throw new PublishError(
@@ -98,6 +122,10 @@ async function expandEntry(entry: Descriptor, depth: number, walk: Walk): Promis
     );
   }
   const manifest = await walk.read(entry.digest);
+  if (manifest.kind === 'gone') {
+    if (!walk.leavesGone) throw manifest.error;
+    return [{ entry, error: manifest.error }];
+  }
   if (manifest.size !== entry.size || manifest.mediaType !== entry.mediaType) {
     throw new PublishError(
       manifest.size === entry.size ? 'MANIFEST_INVALID' : 'SIZE_MISMATCH',
@@ -117,11 +145,13 @@ async function readChild(
   bytes: Map<Digest, Uint8Array>,
   ports: PublishPorts,
   signal: AbortSignal,
-): Promise<Manifest> {
+): Promise<Manifest | Gone> {
   const answer = await ports.registry(reference.host).getManifest(reference.repository, digest, { signal });
   if (answer.kind !== 'found') {
     const message = `${name} lists a child that cannot be read: ${answer.error.message}`;
-    throw answer.error.with({ side: 'source', message });
+    const error = answer.error.with({ side: 'source', message });
+    if (answer.kind === 'absent') return { kind: 'gone', error };
+    throw error;
   }
   bytes.set(digest, answer.manifest.bytes);
   const childName = formatReference(withDigest(reference, digest));
@@ -132,13 +162,14 @@ async function readChild(
  * Entries that may be wanted: those of a wanted platform, those whose platform only a config can tell, nested
  * indexes, and the attestations of all of these.
  */
-function wantedEntries(index: ImageIndex, wanted: readonly Platform[]): readonly Descriptor[] {
-  if (wanted.length === 0) return index.manifests;
+function wantedEntries({ manifests }: ImageIndex, { wanted, attestations }: Walk): readonly Descriptor[] {
+  const entries = attestations === 'drop' ? manifests.filter(isImageEntry) : manifests;
+  if (wanted.length === 0) return entries;
   const isWanted = ({ platform }: Descriptor): boolean =>
     platform === undefined || wanted.some((want) => matchesPlatform(want, platform));
-  const images = index.manifests.filter((entry) => isImageEntry(entry) && isWanted(entry));
+  const images = entries.filter((entry) => isImageEntry(entry) && isWanted(entry));
   const digests = new Set(images.map(({ digest }) => digest));
-  return index.manifests.filter((entry) => {
+  return entries.filter((entry) => {
     if (isImageEntry(entry)) return isWanted(entry);
     const subject = attestationSubject(entry);
     return subject !== undefined && digests.has(subject);
@@ -153,12 +184,14 @@ export function resolvedChild(
   isRoot: boolean,
 ): ResolvedChild {
   const subjects = [attestationSubject(descriptor), manifest.subject?.digest];
-  const { host, repository, tag } = source.reference;
+  const { origin, reference } = source;
+  const { host, repository, tag } = reference;
   // The tag the user typed stays in the name of what it named; the children of an index have none.
   const named = tag !== undefined && isRoot ? { tag } : {};
   return {
     from: { host, repository },
     name: formatReference({ host, repository, ...named, digest: manifest.digest }),
+    ...(origin === undefined ? {} : { origin }),
     manifest,
     descriptor,
     kind: kindOf(manifest, descriptor),
@@ -188,7 +221,15 @@ function isImageEntry(entry: Descriptor): boolean {
 }
 
 /** Nobody means to publish one architecture less, or an empty list. */
-function listsNothing(name: string): PublishError {
+function listsNothing(name: string, { manifests }: ImageIndex): PublishError {
+  if (manifests.length > 0) {
+    return new PublishError(
+      'PLATFORM_NOT_FOUND',
+      `${name} lists nothing but attestations`,
+      'Leave it out, or keep attestations.',
+      { side: 'source' },
+    );
+  }
   return new PublishError(
     'MANIFEST_INVALID',
     `${name} is an index that lists nothing`,

@@ -1,5 +1,6 @@
-import type { Descriptor, Platform } from '../model/descriptor.ts';
+import { type Descriptor, ENTRIES_MAX, type Platform } from '../model/descriptor.ts';
 import {
+  type ImageIndex,
   type ImageManifest,
   isForeignLayer,
   type Manifest,
@@ -16,8 +17,8 @@ import type { PublishPorts } from './ports.ts';
 import { stoppable } from './stop.ts';
 
 /**
- * Reads one reference; with `tree` also everything an index lists, one level down, and the platforms that only
- * configs tell. What an index lists and the registry does not have is told as `missing`.
+ * Reads one reference; with `tree` also everything an index lists, and the indexes below it, and the platforms that
+ * only configs tell. What an index lists and the registry does not have is told as `missing`.
  *
  * @throws PublishError `MANIFEST_NOT_FOUND`, `MANIFEST_INVALID` and what the registry throws
  */
@@ -37,19 +38,43 @@ export async function inspect(
   };
   if (!options.tree) return found;
   const reading = stoppable(signal);
-  const entries: readonly (Descriptor | undefined)[] = manifest.kind === 'index' ? manifest.manifests : [undefined];
-  const children = await allOrNone(
-    entries.map(async (entry) => {
-      if (entry === undefined) return describe(reference, manifest, undefined, ports, reading.signal);
+  const walk: Walk = { ports, signal: reading.signal, stop: reading.stop, left: ENTRIES_MAX };
+  const children =
+    manifest.kind === 'index'
+      ? await entriesOf(reference, manifest, walk, 1)
+      : [await describe(reference, manifest, undefined, walk)];
+  return { ...found, children };
+}
+
+/** As deep as `publish` flattens. */
+const LEVELS = 3;
+
+/** One reading of a tree; `left`: entries that may still be read. */
+type Walk = { readonly ports: PublishPorts; readonly signal: AbortSignal; readonly stop: () => void; left: number };
+
+/** What an index lists, in its order. `level`: its own, the one that was asked for being 1. */
+async function entriesOf(
+  reference: Reference,
+  index: ImageIndex,
+  walk: Walk,
+  level: number,
+): Promise<readonly InspectedChild[]> {
+  walk.left -= index.manifests.length;
+  return allOrNone(
+    index.manifests.map(async (entry): Promise<InspectedChild> => {
       const child = withDigest(reference, entry.digest);
-      const answer = await ask(child, ports, reading.signal);
+      const answer = await ask(child, walk.ports, walk.signal);
       // The others are shown all the same: a broken index is what people look at a tree for.
       if (answer.kind === 'absent') return missingChild(entry);
-      return describe(child, opened(child, answer).manifest, entry, ports, reading.signal);
+      const { manifest } = opened(child, answer);
+      if (manifest.kind !== 'index') return describe(child, manifest, entry, walk);
+      const { digest, mediaType } = manifest;
+      const nested: InspectedChild = { digest, mediaType, kind: 'index', layers: [] };
+      if (level >= LEVELS || manifest.manifests.length > walk.left) return nested;
+      return { ...nested, children: await entriesOf(reference, manifest, walk, level + 1) };
     }),
-    reading.stop,
+    walk.stop,
   );
-  return { ...found, children };
 }
 
 function ask(reference: Reference, ports: PublishPorts, signal: AbortSignal): Promise<ManifestAnswer> {
@@ -80,14 +105,10 @@ function missingChild(entry: Descriptor): InspectedChild {
 
 async function describe(
   reference: Reference,
-  manifest: Manifest,
+  manifest: ImageManifest,
   entry: Descriptor | undefined,
-  ports: PublishPorts,
-  signal: AbortSignal,
+  { ports, signal }: Walk,
 ): Promise<InspectedChild> {
-  if (manifest.kind === 'index') {
-    return { digest: manifest.digest, mediaType: manifest.mediaType, kind: 'index', layers: [] };
-  }
   if (entry?.platform !== undefined || kindOf(manifest, entry) !== 'image') return inspectedImage(manifest, entry);
   const registry = ports.registry(reference.host);
   const config = await registry.readBlob(reference.repository, manifest.config, { signal });
@@ -107,6 +128,7 @@ export function inspectedImage(
     mediaType: manifest.mediaType,
     kind: kindOf(manifest, entry),
     ...(platform === undefined ? {} : { platform }),
+    ...(manifest.artifactType === undefined ? {} : { artifactType: manifest.artifactType }),
     ...(subject === undefined ? {} : { subject }),
     config: { digest: manifest.config.digest, size: manifest.config.size },
     layers: manifest.layers.map((layer) => ({

@@ -2,7 +2,7 @@ import { isIndexType } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
 import { type Manifest, parseManifest } from '../model/manifest.ts';
 import { formatReference } from '../model/reference.ts';
-import { resolvedChild } from './flatten.ts';
+import { isAttestation, resolvedChild } from './flatten.ts';
 import type { KnownSource, SourceRequest } from './request.ts';
 import type { ManifestBytes, ResolvedSource } from './resolved.ts';
 
@@ -11,7 +11,12 @@ import type { ManifestBytes, ResolvedSource } from './resolved.ts';
  *
  * @throws PublishError `MANIFEST_INVALID` when the remembered bytes are no manifest
  */
-export function knownSource(source: SourceRequest, known: KnownSource, bytes: ManifestBytes): ResolvedSource {
+export function knownSource(
+  source: SourceRequest,
+  known: KnownSource,
+  bytes: ManifestBytes,
+  dropsAttestations = false,
+): ResolvedSource {
   const name = formatReference(source.reference);
   const read = (digest: Digest, mediaType: string): Manifest => {
     const own = bytes.get(digest);
@@ -19,7 +24,8 @@ export function knownSource(source: SourceRequest, known: KnownSource, bytes: Ma
     return parseManifest(own, digest, mediaType, name);
   };
   const root = read(known.root.digest, known.root.mediaType);
-  const children = known.children.map((entry) => {
+  const entries = known.children.filter((entry) => !dropsAttestations || !isAttestation(entry));
+  const children = entries.map((entry) => {
     const manifest = read(entry.digest, entry.mediaType);
     if (manifest.kind === 'index') throw new Error(`${entry.digest} is an index, a draft keeps images`);
     return resolvedChild(source, manifest, entry, entry.digest === root.digest);

@@ -11,7 +11,7 @@ import { type GuardedTag, type Held, type PassingFailure, putGuarded } from './p
 import type { TargetOutcome } from './report.ts';
 import type { Location, TagState } from './resolved.ts';
 import { stoppable } from './stop.ts';
-import { isUntouched, overtaken, type TagGuard, unreadable } from './tag-guard.ts';
+import { guardFor, isUntouched, overtaken, type TagGuard, unreadable } from './tag-guard.ts';
 
 /** How long a look at a tag may take whose PUT was not answered, in ms. */
 const LOOK = 5_000;
@@ -28,6 +28,8 @@ export type TagMove = {
   readonly guard: TagGuard | undefined;
   readonly ports: PublishPorts;
   readonly signal: AbortSignal;
+  /** Told what became of each tag that was tried, also when the run fails; by the tag's reference. */
+  readonly outcomes?: Map<string, TargetOutcome>;
 };
 
 /**
@@ -39,12 +41,20 @@ export type TagMove = {
  */
 export async function moveTags(tags: readonly TagState[], move: TagMove): Promise<readonly TargetOutcome[]> {
   const moved: string[] = [];
+  const told = (outcome: TargetOutcome): void => {
+    move.outcomes?.set(outcome.reference, outcome);
+  };
   const one = async (tag: TagState): Promise<TargetOutcome> => {
-    const outcome = await moveTag(tag, move).catch((error: unknown) => {
-      // Of several failures one is thrown; what the others know of their tags must not be lost with them.
-      if (error instanceof PublishError) moved.push(...(error.moved ?? []));
-      throw error;
-    });
+    const outcome = await moveTag(tag, { ...move, guard: guardFor(move.guard, tag.reference) }).catch(
+      (error: unknown) => {
+        // Of several failures one is thrown; what the others know of their tags must not be lost with them.
+        if (!(error instanceof PublishError)) throw error;
+        moved.push(...(error.moved ?? []));
+        told(failedTarget(tag, error, move.composition.index.digest));
+        throw error;
+      },
+    );
+    told(outcome);
     if (outcome.action !== 'unchanged') moved.push(outcome.reference);
     move.ports.emit({ kind: 'tag.done', reference: outcome.reference, digest: outcome.digest, action: outcome.action });
     return outcome;
@@ -231,8 +241,18 @@ async function lookAfter(tag: string, { target, registry, ports }: TagMove): Pro
   }
 }
 
+/** A target that was not moved, or not seen to be. */
+export function failedTarget(
+  { reference }: Pick<TagState, 'reference'>,
+  { code, message, exitCode }: PublishError,
+  digest: Digest | undefined,
+): TargetOutcome {
+  const index = digest === undefined ? {} : { digest };
+  return { reference: formatReference(reference), action: 'failed', ...index, error: { code, message, exitCode } };
+}
+
 /** What an update replaces. */
-export function previousOf(tag: TagState): Pick<TargetOutcome, 'previous'> {
+export function previousOf(tag: TagState): { readonly previous?: Digest } {
   return tag.kind === 'present' ? { previous: tag.digest } : {};
 }
 

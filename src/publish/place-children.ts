@@ -1,11 +1,14 @@
 import { PublishError } from '../errors.ts';
 import type { Digest } from '../model/digest.ts';
 import type { PutAnswer } from '../registry/client.ts';
+import type { Flight, Participant } from './flights.ts';
 import { allOrNone, oncePerKey } from './once.ts';
-import type { PlannedChild, PublishPlan } from './plan.ts';
+import type { PlannedBlob, PlannedChild, PublishPlan } from './plan.ts';
 import { putUntilTaken, type Repair } from './put.ts';
 import type { BlobOutcome } from './report.ts';
-import type { ManifestBytes } from './resolved.ts';
+import type { Location, ManifestBytes } from './resolved.ts';
+import { createRepositoryMemory, type RepositoryMemory } from './run-memory.ts';
+import { trackSessions } from './sessions.ts';
 import { placeBlob, replaceBlob, type TransferRun } from './transfer.ts';
 
 /** How a child manifest came to be in the target. */
@@ -23,82 +26,164 @@ export interface ChildPlacement {
   repair(children: readonly Digest[], round: number): Promise<Repair>;
 }
 
+/** What a placement needs of a run; every transfer gets sessions of its own. */
+export type PlacementRun = Omit<TransferRun, 'sessions'> & {
+  /** Places what a child comes after and the plan does not have: what a referrer speaks of. */
+  readonly elsewhere?: (digest: Digest) => Promise<unknown>;
+  /** Decides under which reference a child is put; default: its digest. Nothing is sent but by `put`. */
+  readonly putAs?: (
+    digest: Digest,
+    put: (reference: string) => Promise<PutAnswer>,
+    signal: AbortSignal,
+  ) => Promise<PutAnswer>;
+};
+
 /**
  * The order of things below the index: a child waits for its blobs and for its subjects; blobs that were mounted are
  * looked at while the child goes up, since a 201 is a claim (go-containerregistry trusts it, docker looks).
+ *
+ * Every list walks through its own children, and shares each step by way of `memory`: what another list has placed costs
+ * nothing, what it is placing is waited for, and if that list stops, it goes on for those that are left.
  */
 export function createChildPlacement(
   plan: PublishPlan,
   bytes: ManifestBytes,
   looksAtMounts: boolean,
-  run: TransferRun,
+  list: PlacementRun,
+  memory: RepositoryMemory = createRepositoryMemory(),
 ): ChildPlacement {
-  const { registry, target, ports, signal } = run;
+  const { registry, target, ports } = list;
+  const { outcomes } = memory;
   const children = new Map(plan.children.map((child) => [child.digest, child]));
   const planned = new Map(plan.blobs.map((blob) => [blob.digest, blob]));
-  const outcomes = new Map<Digest, BlobOutcome>();
   const manifests = new Map<Digest, ManifestOutcome>();
+  /** Blobs that this list knows to be there, without a word to the registry. */
+  const vouched = new Map<Digest, BlobOutcome>();
 
-  const isThere = oncePerKey(async (digest: Digest): Promise<boolean> => {
+  /** Whether the child was there before the run, as far as anybody has been told to look. */
+  async function isThere(digest: Digest, by: Participant): Promise<boolean> {
     const standing = children.get(digest)?.standing;
-    if (standing !== 'listed') return standing === 'here' || standing === 'trusted';
-    const presence = await registry.hasManifest(target.repository, digest, { signal });
-    return presence.kind === 'present';
-  });
+    if (standing === 'trusted') return true;
+    if (standing === 'here') {
+      // Another list may have the same child from elsewhere.
+      if (!memory.there.has(digest)) await memory.there.join(digest, by, async () => true);
+      return true;
+    }
+    if (memory.children.has(digest)) return false;
+    if (standing !== 'listed' && !memory.there.has(digest)) return false;
+    return memory.there.join(digest, by, async ({ signal }) => {
+      const presence = await registry.hasManifest(target.repository, digest, { signal });
+      return presence.kind === 'present';
+    });
+  }
 
-  const blob = oncePerKey(async (digest: Digest): Promise<BlobOutcome> => {
+  async function blob(digest: Digest, by: Participant): Promise<void> {
     const one = mustGet(planned, digest);
-    const vouched = one.present || (await Promise.all(one.waitsFor.map(isThere))).includes(true);
-    const outcome: BlobOutcome = vouched
-      ? { digest, size: one.size, how: 'present', bytesSent: 0 }
-      : await placeBlob(one, run);
-    outcomes.set(digest, outcome);
-    return outcome;
-  });
+    const present = { digest, size: one.size, how: 'present', bytesSent: 0 } as const;
+    if (one.present) {
+      vouched.set(digest, present);
+      return;
+    }
+    await place(one, by).finally(() => needNoRead(digest));
+  }
+
+  /** What failed for the sources of another list is tried with those of this one, if it has others. */
+  async function place(one: PlannedBlob, by: Participant): Promise<void> {
+    const { digest, size } = one;
+    for (;;) {
+      const flight = memory.blobs.join(digest, by, async (shared) => {
+        memory.leaders.set(digest, one);
+        const inChild = (await Promise.all(one.waitsFor.map((child) => isThere(child, shared)))).includes(true);
+        const outcome: BlobOutcome = inChild
+          ? { digest, size, how: 'present', bytesSent: 0 }
+          : await inSessions(shared, (run) => placeBlob(one, run));
+        outcomes.set(digest, outcome);
+        return outcome;
+      });
+      const leader = memory.leaders.get(digest) ?? one;
+      try {
+        await flight;
+        return;
+      } catch (error) {
+        const hasOthers = one.sources.some((source) => !leader.sources.some((tried) => isSame(tried, source)));
+        const forSources = error instanceof PublishError && error.side === 'source';
+        if (!forSources || !hasOthers || by.signal.aborted) throw error;
+        if (memory.leaders.get(digest) === leader) memory.blobs.forget(digest);
+      }
+    }
+  }
+
+  /** Nobody who streams the blob elsewhere need wait for this repository. */
+  function needNoRead(digest: Digest): void {
+    if (list.member !== undefined) list.reads?.leave(digest, list.member);
+  }
 
   /** A mounted blob that is not there is streamed; tells whether that was needed. */
-  const lookAtMount = oncePerKey(async (digest: Digest): Promise<boolean> => {
-    const gone = await registry.hasBlob(target.repository, digest, { signal }).then(
-      (presence) => presence.kind === 'absent',
-      (error: unknown) => {
-        // Only a 404 is news: a look that cannot be had must not end a run whose mounts were confirmed.
-        if (error instanceof PublishError && !signal.aborted) return false;
-        throw error;
-      },
-    );
-    if (!gone) return false;
-    await replace(digest);
-    return true;
-  });
+  function lookAtMount(digest: Digest, by: Participant): Promise<boolean> {
+    return memory.looks.join(digest, by, async (flight) => {
+      const { signal } = flight;
+      const gone = await registry.hasBlob(target.repository, digest, { signal }).then(
+        (presence) => presence.kind === 'absent',
+        (error: unknown) => {
+          // Only a 404 is news: a look that cannot be had must not end a run whose mounts were confirmed.
+          if (error instanceof PublishError && !signal.aborted) return false;
+          throw error;
+        },
+      );
+      if (!gone) return false;
+      await replace(digest, flight);
+      return true;
+    });
+  }
 
   /** Once per blob and run, whoever finds it missing first: the second time it is a blob that we wrote. */
-  const replace = oncePerKey(async (digest: Digest): Promise<void> => {
-    const said = outcomes.get(digest)?.how === 'mounted' ? 'said it was mounted' : 'holds a manifest that names it';
-    outcomes.set(digest, await replaceBlob(mustGet(planned, digest), `the registry ${said}, but lacks it`, run));
-  });
+  function replace(digest: Digest, by: Participant): Promise<void> {
+    return memory.replacements.join(digest, by, async (flight) => {
+      const said = outcomes.get(digest)?.how === 'mounted' ? 'said it was mounted' : 'holds a manifest that names it';
+      const why = `the registry ${said}, but lacks it`;
+      outcomes.set(digest, await inSessions(flight, (run) => replaceBlob(mustGet(planned, digest), why, run)));
+    });
+  }
+
+  /** Does a transfer with sessions of its own. None stays open when it fails; when it ends well, that can wait. */
+  async function inSessions<T>(flight: Flight, transfer: (run: TransferRun) => Promise<T>): Promise<T> {
+    const sessions = trackSessions(target, ports, flight.signal);
+    try {
+      const done = await transfer({ ...list, ...flight, sessions });
+      memory.leftovers.add(sessions.close);
+      return done;
+    } catch (error) {
+      await sessions.close();
+      throw error;
+    }
+  }
 
   /** Everything the child names, looked at again; what is missing is put there, or waited for when we put it. */
-  async function repairChild(child: PlannedChild, round: number): Promise<Repair> {
-    const missing = await whichAreMissing(child.blobs);
+  async function repairChild(child: PlannedChild, round: number, scope: Scope): Promise<Repair> {
+    const missing = await whichAreMissing(child.blobs, scope);
     const late = missing.filter((digest) => outcomes.get(digest)?.how === 'copied');
     const never = missing.filter((digest) => outcomes.get(digest)?.how !== 'copied');
-    await allOrNone(never.map(replace), run.stop);
-    if (late.length > 0) await ports.clock.sleep(1000 * 2 ** round, signal);
-    const subjects = await repair(child.after, round);
+    await allOrNone(
+      never.map((digest) => replace(digest, scope)),
+      scope.stop,
+    );
+    if (late.length > 0) await ports.clock.sleep(1000 * 2 ** round, scope.signal);
+    const own = child.after.filter((digest) => children.has(digest));
+    const subjects = await repair(own, round, scope);
     return missing.length > 0 ? 'repaired' : subjects;
   }
 
-  async function whichAreMissing(digests: readonly Digest[]): Promise<readonly Digest[]> {
+  async function whichAreMissing(digests: readonly Digest[], { signal }: Scope): Promise<readonly Digest[]> {
     const seen = await Promise.all(digests.map((digest) => registry.hasBlob(target.repository, digest, { signal })));
     return digests.filter((_, index) => seen[index]?.kind === 'absent');
   }
 
-  async function put(child: PlannedChild): Promise<void> {
+  async function put(child: PlannedChild, scope: Scope): Promise<void> {
     const answer = await putUntilTaken<never>(
-      () => putOnce(child),
-      (round) => repairChild(child, round),
+      () => putOnce(child, scope),
+      (round) => repairChild(child, round, scope),
       ports.clock,
-      signal,
+      scope.signal,
     );
     if (answer.kind !== 'stored') throw refusedChild(child, answer.error);
   }
@@ -107,47 +192,64 @@ export function createChildPlacement(
    * A success that proves little is looked after, and so is a refusal to write again what is there already (Nexus with
    * redeploy disabled, sonatype/nexus-public#967).
    */
-  async function putOnce({ digest, mediaType }: PlannedChild): Promise<PutAnswer> {
+  async function putOnce({ digest, mediaType }: PlannedChild, scope: Scope): Promise<PutAnswer> {
+    const { signal } = scope;
     const manifest = { bytes: mustGet(bytes, digest), digest, mediaType };
-    const answer = await registry.putManifest(target.repository, digest, manifest, { signal });
+    const send = (reference: string): Promise<PutAnswer> =>
+      registry.putManifest(target.repository, reference, manifest, { signal });
+    const answer = await (list.putAs === undefined ? send(digest) : list.putAs(digest, send, signal));
+    if (answer.kind === 'stored' && answer.listed === true) memory.noted.add(digest);
     const doubt = answer.kind === 'stored' ? answer.doubt : undefined;
     if (answer.kind !== 'immutable' && doubt === undefined) return answer;
-    const stored = await isStored(digest);
+    const stored = await isStored(digest, scope);
     if (answer.kind === 'immutable') return stored === true ? { kind: 'stored' } : { ...answer, kind: 'refused' };
     if (stored !== false || doubt === undefined) return { kind: 'stored' };
     return { kind: 'incomplete', error: doubt.with({ message: `${doubt.message}; but it is not there` }) };
   }
 
   /** By HEAD, and where that tells nothing (Nexus 3.96 answers 500, nexus-public#1059) by reading it. */
-  async function isStored(digest: Digest): Promise<boolean | undefined> {
+  async function isStored(digest: Digest, { signal }: Scope): Promise<boolean | undefined> {
     const presence = await registry.hasManifest(target.repository, digest, { signal });
     if (presence.kind !== 'unknown') return presence.kind === 'present';
     const answer = await registry.getManifest(target.repository, digest, { signal });
     return answer.kind === 'unknown' ? undefined : answer.kind === 'found';
   }
 
-  async function putChecked(child: PlannedChild): Promise<void> {
-    const mounted = looksAtMounts ? child.blobs.filter((digest) => outcomes.get(digest)?.how === 'mounted') : [];
-    const [, ...looks] = await allOrNone<unknown>([put(child), ...mounted.map(lookAtMount)], run.stop);
-    if (looks.includes(true)) await put(child);
+  /** Puts the child, whose blobs and subjects are in place. */
+  function putChecked(child: PlannedChild, by: Participant): Promise<void> {
+    return memory.children.join(child.digest, by, async (flight) => {
+      const mounted = looksAtMounts ? child.blobs.filter((digest) => outcomes.get(digest)?.how === 'mounted') : [];
+      const steps = [put(child, flight), ...mounted.map((digest) => lookAtMount(digest, flight))];
+      const [, ...looks] = await allOrNone<unknown>(steps, flight.stop);
+      if (looks.includes(true)) await put(child, flight);
+      memory.pushed.add(child.digest);
+    });
+  }
+
+  function before(digest: Digest): Promise<unknown> {
+    return children.has(digest) || list.elsewhere === undefined ? child(digest) : list.elsewhere(digest);
   }
 
   const child = oncePerKey(async (digest: Digest): Promise<ManifestOutcome> => {
     const one = mustGet(children, digest);
-    const there = await isThere(digest);
+    const there = await isThere(digest, list);
     if (!there) {
       // The gate goes last in time, not first: mounts are asked for while the configs are being read.
-      await allOrNone<unknown>([run.gate, ...one.blobs.map(blob), ...one.after.map(child)], run.stop);
-      await putChecked(one);
+      const blobs = one.blobs.map((needed) => blob(needed, list));
+      await allOrNone<unknown>([list.gate, ...blobs, ...one.after.map(before)], list.stop);
+      await allOrNone([putChecked(one, list)], list.stop);
     }
+    // Blobs that hang on such children alone are there with them.
+    if (there) for (const needed of one.blobs) if (mustGet(planned, needed).waitsFor.length > 0) needNoRead(needed);
     const manifest = there ? 'present' : 'pushed';
-    await run.gate;
+    await list.gate;
     manifests.set(digest, manifest);
     ports.emit({ kind: 'manifest.done', digest, manifest });
     return manifest;
   });
 
-  async function repair(digests: readonly Digest[], round: number): Promise<Repair> {
+  async function repair(digests: readonly Digest[], round: number, scope: Scope): Promise<Repair> {
+    const { signal } = scope;
     const seen = await Promise.all(
       digests.map((digest) => registry.hasManifest(target.repository, digest, { signal })),
     );
@@ -159,15 +261,23 @@ export function createChildPlacement(
     });
     let late = false;
     for (const digest of missing) {
-      if ((await child(digest)) === 'pushed') late = true;
-      else await put(mustGet(children, digest));
+      if (memory.pushed.has(digest)) late = true;
+      else await put(mustGet(children, digest), scope);
       manifests.set(digest, 'pushed');
     }
     if (late) await ports.clock.sleep(1000 * 2 ** round, signal);
     return missing.length > 0 ? 'repaired' : 'nothing missing';
   }
 
-  return { child, outcome: (digest) => outcomes.get(digest), manifests, repair };
+  const outcome = (digest: Digest): BlobOutcome | undefined => outcomes.get(digest) ?? vouched.get(digest);
+  return { child, outcome, manifests, repair: (digests, round) => repair(digests, round, list) };
+}
+
+/** The list, or the flight of several lists, for which something is done. */
+type Scope = Pick<PlacementRun, 'signal' | 'gate' | 'stop'>;
+
+function isSame(one: Location, other: Location): boolean {
+  return one.host === other.host && one.repository === other.repository;
 }
 
 function mustGet<V>(map: ReadonlyMap<Digest, V>, digest: Digest): V {

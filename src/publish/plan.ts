@@ -1,8 +1,9 @@
 import { PublishError } from '../errors.ts';
+import type { Descriptor } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
-import { isForeignLayer } from '../model/manifest.ts';
+import { isForeignLayer, type Manifest } from '../model/manifest.ts';
 import type { PublishRequest } from './request.ts';
-import type { ChildKind, Location, Resolution, ResolvedChild } from './resolved.ts';
+import type { ChildKind, Location, ResolvedChild } from './resolved.ts';
 
 /**
  * Where a child stands before anything is written. `here`: its source is the target repository, reading it was the
@@ -10,6 +11,14 @@ import type { ChildKind, Location, Resolution, ResolvedChild } from './resolved.
  * `away`: it must be put.
  */
 export type ChildStanding = 'here' | 'listed' | 'trusted' | 'away';
+
+/** What can be planned: a child of the list, or an index that refers to one, with what it holds as its `subjects`. */
+export type Plannable = Pick<ResolvedChild, 'from' | 'name' | 'kind' | 'subjects'> & { readonly manifest: Manifest };
+
+/** What the target says it holds, as far as a plan looks at it. */
+type Lists =
+  | { readonly kind: 'absent' | 'unknown' }
+  | { readonly kind: 'present'; readonly children: readonly Digest[] };
 
 /** One child manifest to be in the target. Sizes in bytes. */
 export type PlannedChild = {
@@ -53,13 +62,13 @@ export type PublishPlan = {
  * @throws PublishError `SIZE_MISMATCH` when two manifests give one blob different sizes
  */
 export function planPublish(
-  request: PublishRequest,
-  resolution: Resolution,
-  children: readonly ResolvedChild[],
+  request: Pick<PublishRequest, 'verify' | 'foreignLayers'>,
+  resolution: { readonly target: Location; readonly tags: readonly Lists[] },
+  children: readonly Plannable[],
 ): PublishPlan {
   const { target } = resolution;
   const listed = new Set(resolution.tags.flatMap((tag) => (tag.kind === 'present' ? tag.children : [])));
-  const standing = (child: ResolvedChild): ChildStanding => {
+  const standing = (child: Plannable): ChildStanding => {
     if (child.from.host === target.host && child.from.repository === target.repository) return 'here';
     if (!listed.has(child.manifest.digest)) return 'away';
     return request.verify ? 'listed' : 'trusted';
@@ -113,14 +122,15 @@ type BlobUses = {
 };
 
 function plannedChild(
-  { manifest, name, kind, subjects }: ResolvedChild,
+  { manifest, name, kind, subjects }: Plannable,
   standing: ChildStanding,
   known: ReadonlySet<Digest>,
   foreignLayers: boolean,
 ): PlannedChild {
   // Only layers can be foreign: a config is needed by everyone, whatever `urls` it has.
-  const layers = manifest.layers.filter((layer) => foreignLayers || !isForeignLayer(layer));
-  const blobs = new Set([manifest.config, ...layers].map((blob) => blob.digest));
+  const all = blobsOf(manifest);
+  const wanted = all.filter((blob, position) => position === 0 || foreignLayers || !isForeignLayer(blob));
+  const blobs = new Set(wanted.map((blob) => blob.digest));
   return {
     digest: manifest.digest,
     mediaType: manifest.mediaType,
@@ -129,17 +139,18 @@ function plannedChild(
     kind,
     standing,
     blobs: [...blobs],
-    skipped: manifest.layers.filter(({ digest }) => !blobs.has(digest)).map(({ digest, size }) => ({ digest, size })),
+    skipped: all.filter(({ digest }) => !blobs.has(digest)).map(({ digest, size }) => ({ digest, size })),
     after: subjects.filter((subject) => known.has(subject) && subject !== manifest.digest),
   };
 }
 
-function collectBlobs(
-  { manifest, from, name }: ResolvedChild,
-  child: PlannedChild,
-  blobs: Map<Digest, BlobUses>,
-): void {
-  for (const { digest, size } of [manifest.config, ...manifest.layers]) {
+/** The config and the layers; an index has none. */
+function blobsOf(manifest: Manifest): readonly Descriptor[] {
+  return manifest.kind === 'image' ? [manifest.config, ...manifest.layers] : [];
+}
+
+function collectBlobs({ manifest, from, name }: Plannable, child: PlannedChild, blobs: Map<Digest, BlobUses>): void {
+  for (const { digest, size } of blobsOf(manifest)) {
     if (!child.blobs.includes(digest)) continue;
     const uses = blobs.get(digest) ?? { digest, size, sources: [], children: new Set() };
     if (uses.size !== size) {

@@ -1,6 +1,7 @@
 import { PublishError } from '../errors.ts';
 import type { Descriptor, Platform } from '../model/descriptor.ts';
 import { formatPlatform, matchesPlatform, platformKey } from '../model/platform.ts';
+import { namedAt } from './origin.ts';
 import type { ResolvedChild } from './resolved.ts';
 
 type Listed = { readonly child: ResolvedChild; readonly entry: Descriptor };
@@ -26,7 +27,7 @@ export function checkDuplicates(listed: readonly Listed[]): void {
 function duplicate(first: Listed, second: Listed, platform: Platform): PublishError {
   return new PublishError(
     'PLATFORM_DUPLICATE',
-    `${first.child.name} and ${second.child.name} are both for ${formatPlatform(platform)}`,
+    `${namedAt(first.child)} and ${namedAt(second.child)} are both for ${formatPlatform(platform)}`,
     'Leave one out, or tell them apart: PLATFORM=REF for an image whose config is silent about its variant.',
     { side: 'source' },
   );

@@ -5,6 +5,7 @@ import { readConfigs } from './configs.ts';
 import type { PublishPorts } from './ports.ts';
 import type { KnownSource, SourceRequest } from './request.ts';
 import { readEvery } from './resolve.ts';
+import { createRunMemory } from './run-memory.ts';
 import { stoppable } from './stop.ts';
 
 /** Sources as a draft keeps them, in the order of the request, and the bytes of every manifest among them. */
@@ -37,7 +38,7 @@ export async function readSources(
     const options = { platforms: [], waitForSource: 0 };
     const read = await readEvery(requests, options, bytes, ports, reading.signal);
     const children = read.flatMap((source) => source.children);
-    const platforms = await readConfigs(children, new Map(), ports, reading.signal);
+    const platforms = await readConfigs(children, createRunMemory(), ports, reading.signal);
     const sources = read.map(({ request, root, children: own }) => ({
       request,
       root: { mediaType: root.mediaType, digest: root.digest, size: root.size },

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors.ts';
 import type { Descriptor, Platform } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
 
@@ -15,13 +16,25 @@ export type BlobOutcome = {
   readonly why?: string;
 };
 
-/** What happened to one target tag. */
-export type TargetOutcome = {
-  readonly reference: string;
-  readonly digest: Digest;
-  readonly action: 'created' | 'updated' | 'unchanged' | 'failed';
-  /** What the tag held before, where that was read and is another: with it an update can be taken back. */
-  readonly previous?: Digest;
+/**
+ * What happened to one target tag. `failed`: it was not moved by this run, or not seen to be; `digest` is then the one of
+ * the index that was to be put there, where that was known.
+ */
+export type TargetOutcome = { readonly reference: string } & (
+  | {
+      readonly action: 'created' | 'updated' | 'unchanged';
+      readonly digest: Digest;
+      /** What the tag held before, where that was read and is another: with it an update can be taken back. */
+      readonly previous?: Digest;
+    }
+  | { readonly action: 'failed'; readonly digest?: Digest; readonly error: TargetFailure }
+);
+
+/** Why a target failed. `NOT_RUN`: the run ended, for something else, before its list was begun or done. */
+export type TargetFailure = {
+  readonly code: ErrorCode | 'NOT_RUN';
+  readonly message: string;
+  readonly exitCode?: number;
 };
 
 /** One child of the index. */
@@ -40,10 +53,10 @@ export type ImageOutcome = {
   }[];
 };
 
-/** One published list. */
+/** One list. `index` is absent, and `images` is empty, when it failed before its index was known. */
 export type ListReport = {
   readonly targets: readonly TargetOutcome[];
-  readonly index: {
+  readonly index?: {
     readonly mediaType: string;
     readonly digest: Digest;
     readonly size: number;

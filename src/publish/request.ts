@@ -10,6 +10,16 @@ export type SourceRequest = {
   readonly platform?: Platform;
   /** What a draft holds of it: not read again, and its entries are written as they are. */
   readonly known?: KnownSource;
+  /** Where it was named, for messages: `app.yaml:12:9`, `digests/3f1c…`; absent for the command line. */
+  readonly origin?: string;
+  /** Annotations of the entries it brings, over those of the source; a Docker list cannot hold any. */
+  readonly annotations?: Readonly<Record<string, string>>;
+};
+
+/** Annotations of the entries of one platform, or of every image where none is named. */
+export type EntryAnnotations = {
+  readonly platform?: Platform;
+  readonly annotations: Readonly<Record<string, string>>;
 };
 
 /** A source that was read before; the bytes of its manifests come beside the request, keyed by digest. */
@@ -28,7 +38,10 @@ export type IndexType = 'auto' | 'oci' | 'docker';
  * path.
  */
 export type PublishRequest = {
-  /** At least one, all tags of one repository; the first is TARGET. None has a digest. */
+  /**
+   * At least one, in any number of repositories and registries; the first is TARGET. None has a digest. In each
+   * repository the tags move one after the other; what fails in one does not stop another.
+   */
   readonly targets: readonly Reference[];
   /** At least one; their order is the order of the index. */
   readonly sources: readonly SourceRequest[];
@@ -58,4 +71,22 @@ export type PublishRequest = {
   readonly noClobber?: boolean;
   /** What every target tag must hold now, unless it holds the new index already; the same limits as `noClobber`. */
   readonly expectDigest?: Digest;
+  /**
+   * Annotations of entries, attestations aside, over those that they have: of all images, over them a source's own, over
+   * these a platform's. A platform that no entry has ends the run. A Docker list cannot hold any.
+   */
+  readonly entryAnnotations?: readonly EntryAnnotations[];
+  /**
+   * Start from what TARGET holds now: entries of the platforms that the sources bring are replaced, with their
+   * attestations, all others stay. The tag must still hold that when it is moved, as with `expectDigest`.
+   */
+  readonly amend?: boolean;
+  /** Sources that are not there (404, and nothing else) are left out, and said in a warning; all of them missing: exit 4. */
+  readonly ignoreMissing?: boolean;
+  /** `drop`: attestations beside images are not taken in, nor kept where TARGET is amended. Default `keep`. */
+  readonly attestations?: 'keep' | 'drop';
+  /** `all`: referrers and cosign's tags of every child are taken along. Default `none`. */
+  readonly referrers?: 'none' | 'all';
+  /** Where the list was named, for messages: `app.yaml:3:5`. */
+  readonly origin?: string;
 };

@@ -19,6 +19,8 @@ export type ResolvedChild = {
   readonly from: Location;
   /** The source in full, pinned to this child's digest: how reports and messages name it. */
   readonly name: string;
+  /** Where the source was named, for messages. */
+  readonly origin?: string;
   readonly manifest: ImageManifest;
   readonly descriptor: Descriptor;
   readonly kind: ChildKind;
@@ -33,7 +35,12 @@ export type ResolvedSource = {
   /** True when the root lists manifests only, no further index: then it can be published as it is. */
   readonly flat: boolean;
   readonly children: readonly ResolvedChild[];
+  /** Entries of what TARGET holds whose manifests are not there any more; any other source with such an entry is damaged. */
+  readonly gone?: readonly GoneEntry[];
 };
+
+/** An entry without its manifest: `at` counts the children that stand before it. */
+export type GoneEntry = { readonly entry: Descriptor; readonly at: number; readonly error: PublishError };
 
 /** What a target tag held when it was read. `unknown` is planned as absent and said in a warning. */
 export type TagState = { readonly reference: Reference; readonly tag: string } & (
@@ -48,11 +55,19 @@ export type TagState = { readonly reference: Reference; readonly tag: string } &
     }
 );
 
-/** Everything read before the first decision. Manifest bytes travel beside it, keyed by digest. */
+/** One repository that is published to, with its target tags; the first of them moves first. */
+export type TargetRepository = { readonly target: Location; readonly references: readonly Reference[] };
+
+/**
+ * Everything read before the first decision, as far as it concerns one target repository; `sources` are the same for
+ * all of them. Manifest bytes travel beside it, keyed by digest.
+ */
 export type Resolution = {
   readonly target: Location;
   readonly tags: readonly TagState[];
   readonly sources: readonly ResolvedSource[];
+  /** What TARGET holds, where it is amended. */
+  readonly present?: ResolvedSource;
 };
 
 /** Exact bytes of manifests and indexes, keyed by digest. */

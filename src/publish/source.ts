@@ -1,18 +1,18 @@
 import { PublishError } from '../errors.ts';
 import { isDigest } from '../model/digest.ts';
 import { parsePlatform } from '../model/platform.ts';
-import { parseReference, type Reference, withDigest } from '../model/reference.ts';
+import { isLayoutHost, parseReference, type Reference, withDigest } from '../model/reference.ts';
 import type { SourceRequest } from './request.ts';
 
 /**
  * Reads `[PLATFORM=]REF`. A bare `sha256:…` means the target's repository.
  *
- * No reference can hold `=`, so the first one always ends a platform.
+ * Only the folder of a layout can hold `=`, so that the first one ends a platform unless the text begins with `oci:`.
  *
  * @throws PublishError `REFERENCE_INVALID`, `PLATFORM_INVALID`
  */
 export function parseSource(text: string, target: Reference): SourceRequest {
-  const equals = text.indexOf('=');
+  const equals = isLayoutHost(text) ? -1 : text.indexOf('=');
   if (equals < 0) return { reference: sourceReference(text, target) };
   return {
     platform: parsePlatform(text.slice(0, equals)),

@@ -5,12 +5,32 @@ import type { PublishRequest } from './request.ts';
 import type { TagState } from './resolved.ts';
 
 /** What a tag must hold so that it may be moved. */
-export type TagGuard = Pick<PublishRequest, 'noClobber' | 'expectDigest'>;
+export type TagGuard = Pick<PublishRequest, 'noClobber' | 'expectDigest'> & {
+  /** TARGET, where it is amended, and what was read there; undefined as `held` is a tag that was not there. */
+  readonly amended?: { readonly target: string; readonly held: Digest | undefined };
+};
 
-/** The request's guard; undefined when its tags may be moved whatever they hold. */
-export function guardOf({ noClobber, expectDigest }: PublishRequest): TagGuard | undefined {
-  if (noClobber !== true && expectDigest === undefined) return undefined;
-  return { ...(noClobber === true ? { noClobber } : {}), ...(expectDigest === undefined ? {} : { expectDigest }) };
+/**
+ * The request's guard; undefined when its tags may be moved whatever they hold.
+ *
+ * @param target TARGET's tag, as it was read
+ */
+export function guardOf(request: PublishRequest, target?: TagState): TagGuard | undefined {
+  const { noClobber, expectDigest, amend } = request;
+  const amends = amend === true && target !== undefined;
+  if (noClobber !== true && expectDigest === undefined && !amends) return undefined;
+  return {
+    ...(noClobber === true ? { noClobber } : {}),
+    ...(expectDigest === undefined ? {} : { expectDigest }),
+    ...(amends ? { amended: { target: formatReference(target.reference), held: heldBy(target) } } : {}),
+  };
+}
+
+/** The guard as far as it concerns one tag: only TARGET is amended, the others get what it gets. */
+export function guardFor(guard: TagGuard | undefined, reference: Reference): TagGuard | undefined {
+  if (guard?.amended === undefined || guard.amended.target === formatReference(reference)) return guard;
+  const { amended: _, ...others } = guard;
+  return Object.keys(others).length === 0 ? undefined : others;
 }
 
 /**
@@ -19,8 +39,10 @@ export function guardOf({ noClobber, expectDigest }: PublishRequest): TagGuard |
  *
  * @throws PublishError `TAG_CHANGED` for a tag that is not there and was expected, and why a tag could not be read
  */
-export function checkFirst(guard: TagGuard, tags: readonly TagState[]): 'free' | 'in doubt' {
+export function checkFirst(whole: TagGuard, tags: readonly TagState[]): 'free' | 'in doubt' {
   const refusals = tags.map((tag) => {
+    const guard = guardFor(whole, tag.reference);
+    if (guard === undefined) return undefined;
     if (tag.kind === 'unknown') throw unreadable(tag.error);
     const refusal = refuseMove(guard, tag.reference, heldBy(tag));
     if (refusal !== undefined && tag.kind === 'absent') throw refusal;
@@ -37,14 +59,15 @@ export function checkFirst(guard: TagGuard, tags: readonly TagState[]): 'free' |
 export function checkTags(guard: TagGuard, tags: readonly TagState[], index: Digest): void {
   for (const tag of tags) {
     const held = heldBy(tag);
-    const refusal = held === index ? undefined : refuseMove(guard, tag.reference, held);
+    const own = guardFor(guard, tag.reference);
+    const refusal = held === index || own === undefined ? undefined : refuseMove(own, tag.reference, held);
     if (refusal !== undefined) throw refusal;
   }
 }
 
 /** Why a tag that holds `held` may not be moved; `undefined` as `held` is a tag that is not there. Pure. */
 export function refuseMove(
-  { noClobber, expectDigest }: TagGuard,
+  { noClobber, expectDigest, amended }: TagGuard,
   reference: Reference,
   held: Digest | undefined,
 ): PublishError | undefined {
@@ -55,6 +78,14 @@ export function refuseMove(
       'TAG_EXISTS',
       `${name} exists: it holds ${held}, and --no-clobber leaves it alone`,
       'Publish under a tag that does not exist yet, or leave out --no-clobber.',
+      details,
+    );
+  }
+  if (amended !== undefined && held !== amended.held) {
+    return new PublishError(
+      'TAG_CHANGED',
+      `${name} ${amended.held === undefined ? 'was not there' : `held ${amended.held}`} when it was read to be amended, and ${held === undefined ? 'is not there' : `holds ${held}`} now: somebody else has changed it`,
+      'Run the same command again: it amends what is there then.',
       details,
     );
   }
@@ -82,7 +113,7 @@ export function isUntouched({ status }: PublishError): boolean {
 export function unreadable(error: PublishError): PublishError {
   return error.with({
     side: 'target',
-    message: `${error.message}; with --no-clobber or --expect-digest the tag must be read`,
+    message: `${error.message}; with --no-clobber, --expect-digest or --amend the tag must be read`,
   });
 }
 

@@ -7,6 +7,8 @@ import type { PublishPorts } from './ports.ts';
 import type { BlobOutcome } from './report.ts';
 import type { Location } from './resolved.ts';
 import type { OpenSessions } from './sessions.ts';
+import type { SharedReads } from './shared-reads.ts';
+import { firstPlaced, type Sibling, type Siblings } from './siblings.ts';
 
 /** What every transfer of a run into one target repository shares. */
 export type TransferRun = {
@@ -22,6 +24,11 @@ export type TransferRun = {
   readonly gate: Promise<unknown>;
   /** Stops everything else of the run. */
   readonly stop: (reason: unknown) => void;
+  /** Reads that are shared with other target repositories; this one is their `member`. */
+  readonly reads?: SharedReads;
+  readonly member?: string;
+  /** What the run brings to other repositories of this registry. */
+  readonly siblings?: Siblings;
 };
 
 /**
@@ -35,8 +42,9 @@ export type TransferRun = {
 export async function placeBlob(blob: PlannedBlob, run: TransferRun): Promise<BlobOutcome> {
   const { digest, size } = blob;
   run.ports.emit({ kind: 'blob.start', digest, size });
-  const result = await place(blob, run);
-  return finish(blob, result, run);
+  const bring = async (earlier: readonly Sibling[]): Promise<BlobOutcome> =>
+    finish(blob, await place(blob, earlier, run), run);
+  return run.siblings === undefined ? bring([]) : run.siblings.beside(run.target, digest, bring);
 }
 
 /** Streams a blob that the target is known to lack, though a mount or a child's presence had promised it. */
@@ -48,13 +56,13 @@ export async function replaceBlob(blob: PlannedBlob, why: string, run: TransferR
   return finish(blob, result, run);
 }
 
-async function place(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
+async function place(blob: PlannedBlob, earlier: readonly Sibling[], run: TransferRun): Promise<CopyResult> {
   const { target, registry, mounts, sessions } = run;
   if (registry.mounting === 'never' && blob.mountFrom.length > 0) {
     return lookAndCopy(blob, `mounts are off for ${target.host} by the configuration`, run);
   }
   const from = mounts.choose(blob.mountFrom);
-  if (from === undefined) return placeWithoutMount(blob, run);
+  if (from === undefined) return placeWithoutMount(blob, earlier, run);
   if (mounts.looksClosed(from)) {
     await run.gate;
     return copyBlob(blob, { kind: 'mount', from, look: true }, 'mount refused', run);
@@ -73,9 +81,32 @@ async function place(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
 }
 
 /** No mount to try: the source is elsewhere, or its repository is barred. */
-async function placeWithoutMount(blob: PlannedBlob, run: TransferRun): Promise<CopyResult> {
+async function placeWithoutMount(
+  blob: PlannedBlob,
+  earlier: readonly Sibling[],
+  run: TransferRun,
+): Promise<CopyResult> {
   if (blob.mountFrom.length > 0) return askAndCopy(blob, 'the registry refused this source repository before', run);
-  return lookAndCopy(blob, 'source on another registry', run);
+  const { mounts, target, registry, reads, member, signal } = run;
+  const why = 'source on another registry';
+  const siblings =
+    registry.mounting === 'never'
+      ? []
+      : earlier.filter(
+          ({ repository }) => mounts.choose([repository]) !== undefined && !mounts.looksClosed(repository),
+        );
+  if (siblings.length === 0) return lookAndCopy(blob, why, run);
+  // Whoever streams the blob elsewhere need not wait for this repository.
+  if (member !== undefined) reads?.leave(blob.digest, member);
+  const isThere = siblings.some((sibling) => sibling.isPlaced());
+  if (!isThere) {
+    const presence = await registry.hasBlob(target.repository, blob.digest, { signal });
+    if (presence.kind === 'present') return { kind: 'present' };
+  }
+  const sibling = await firstPlaced(siblings, signal);
+  if (sibling !== undefined) return place({ ...blob, mountFrom: [sibling.repository] }, [], run);
+  await run.gate;
+  return copyBlob(blob, { kind: 'post', look: false }, why, run);
 }
 
 /** Asks whether the blob is there before a session is opened for it. */

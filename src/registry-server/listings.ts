@@ -34,14 +34,26 @@ export function listReferrers(call: Call, state: RegistryState): Reply {
   if (subject === undefined) return refuse(400, 'DIGEST_INVALID', 'digest is not valid', call.reference);
   const wanted = call.query.get('artifactType');
   const repository = state.store.repositories.get(call.repository);
-  const manifests = [...(repository?.manifests.values() ?? [])]
+  const last = call.query.get('last');
+  const all = [...(repository?.manifests.values() ?? [])]
     .filter((manifest) => manifest.document?.subject === subject)
     .map(describe)
     .filter((descriptor) => wanted === null || descriptor.artifactType === wanted);
+  const after = all.slice(1 + all.findIndex(({ digest }) => digest === last));
+  const { referrersPage } = state.profile.manifest;
+  const manifests = referrersPage === 0 ? after : after.slice(0, referrersPage);
+  const end = manifests.at(-1);
+  const filter = wanted === null ? '' : `artifactType=${encodeURIComponent(wanted)}&`;
+  const more = end !== undefined && manifests.length < after.length;
+  const next = `</v2/${call.repository}/referrers/${subject}?${filter}last=${encodeURIComponent(end?.digest ?? '')}>; rel="next"`;
   return json(
     200,
     { schemaVersion: 2, mediaType: MEDIA_TYPES.ociIndex, manifests },
-    { 'Content-Type': MEDIA_TYPES.ociIndex, ...(wanted === null ? {} : { 'OCI-Filters-Applied': 'artifactType' }) },
+    {
+      'Content-Type': MEDIA_TYPES.ociIndex,
+      ...(wanted === null ? {} : { 'OCI-Filters-Applied': 'artifactType' }),
+      ...(more ? { Link: next } : {}),
+    },
   );
 }
 

@@ -165,6 +165,7 @@ export const SWITCHES = {
     headMissing: oneOf('404', '403', '500'),
     digestHeader: flag(true),
     referrers: oneOf('api', '404'),
+    referrersPage: count(0),
     tagParam: flag(true),
   },
   delete: {

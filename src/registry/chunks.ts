@@ -54,7 +54,9 @@ export async function sendChunks(
     return close({ ...upload, session }, feed, blob.size - start, options);
   };
   try {
-    return { session, ...(await ended()) };
+    const done = await ended();
+    // Only now: each chunk has moved the session on.
+    return { session, ...done };
   } catch (error) {
     options.signal.throwIfAborted();
     const fault = feed.fault();

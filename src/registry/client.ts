@@ -2,6 +2,7 @@ import type { Hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { PublishError } from '../errors.ts';
 import type { CopyPlaces, Limiter, Place } from '../http/message.ts';
+import type { Descriptor } from '../model/descriptor.ts';
 import type { Digest } from '../model/digest.ts';
 
 export type { CopyPlaces, Limiter, Place };
@@ -57,6 +58,23 @@ export type ManifestAnswer =
   /** 404: it is not there. */
   | { readonly kind: 'absent'; readonly error: PublishError }
   /** 403, or 5xx after all tries: it may be there. */
+  | { readonly kind: 'unknown'; readonly error: PublishError };
+
+/**
+ * What a manifest's referrers are. `tag`: the registry has no API for them, and this is what the fallback tag lists,
+ * each once; `annotations` are those of its index. `odd`: the tag holds something else, which lists nobody.
+ */
+export type ReferrersAnswer =
+  | { readonly kind: 'listed'; readonly via: 'api'; readonly referrers: readonly Descriptor[] }
+  | {
+      readonly kind: 'listed';
+      readonly via: 'tag';
+      readonly tag: string;
+      readonly referrers: readonly Descriptor[];
+      readonly annotations?: Readonly<Record<string, string>>;
+      readonly odd?: PublishError;
+    }
+  /** 403, or 5xx after all tries: there may be some. */
   | { readonly kind: 'unknown'; readonly error: PublishError };
 
 /** What a HEAD came to. `size` in bytes as the registry claims it; HEAD lies on some registries. */
@@ -162,9 +180,10 @@ export type UploadAnswer =
 export type PutAnswer =
   /**
    * `doubt`: the answer was a success, but not the spec's 201, and proves little: look before relying on it. It is ready
-   * to be thrown by whoever finds that the manifest is not there.
+   * to be thrown by whoever finds that the manifest is not there. `listed`: the registry says that it has taken note of
+   * the manifest's subject (`OCI-Subject`), so that nobody else need list it.
    */
-  | { readonly kind: 'stored'; readonly doubt?: PublishError }
+  | { readonly kind: 'stored'; readonly doubt?: PublishError; readonly listed?: true }
   /** 400 or 404 with MANIFEST_BLOB_UNKNOWN, BLOB_UNKNOWN, MANIFEST_UNKNOWN or MANIFEST_INVALID: something it names may be missing. */
   | { readonly kind: 'incomplete'; readonly error: PublishError }
   /** The tag exists and may not be moved; by ECR's, Quay's, Harbor's or Nexus's answer. */
@@ -201,6 +220,11 @@ export interface RegistryClient {
 
   /** `reference` is a tag or a digest. A body that does not hash to an asked digest is read once more, then thrown. */
   getManifest(repository: string, reference: string, options: VerbOptions): Promise<ManifestAnswer>;
+  /**
+   * Everything that names this manifest as its subject, by the registry's word: what a referrer is must be read. All
+   * pages are read. @throws also PublishError `MANIFEST_INVALID` for a list that is none, too large or without end
+   */
+  listReferrers(repository: string, subject: Digest, options: VerbOptions): Promise<ReferrersAnswer>;
   hasManifest(repository: string, digest: Digest, options: VerbOptions): Promise<Presence>;
   hasBlob(repository: string, digest: Digest, options: VerbOptions): Promise<Presence>;
 

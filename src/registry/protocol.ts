@@ -18,6 +18,25 @@ export function manifestPath(repository: string, reference: string): string {
   return `${repositoryPath(repository)}/manifests/${reference}`;
 }
 
+/** `/v2/<name>/referrers/<digest>` */
+export function referrersPath(repository: string, subject: Digest): string {
+  return `${repositoryPath(repository)}/referrers/${subject}`;
+}
+
+/**
+ * The next page of a list, by `Link: <…>; rel="next"`; undefined when there is none. A list goes on where it began: one
+ * that leads to another host is not followed.
+ *
+ * @see distribution-spec v1.1.1 spec.md, section "Listing Referrers"; RFC 8288 section 3
+ */
+export function nextPage(headers: HttpHeaders, answeredAt: URL, base: URL): URL | 'elsewhere' | undefined {
+  const link = (headers['link'] ?? '').split(/,(?=\s*<)/).find((one) => /;\s*rel="?next"?\s*(?:;|$)/i.test(one));
+  if (link === undefined) return undefined;
+  const href = resolveLocation(/^\s*<([^>]*)>/.exec(link)?.[1], answeredAt, base);
+  const url = href === undefined ? undefined : new URL(href);
+  return url !== undefined && [base.origin, answeredAt.origin].includes(url.origin) ? url : 'elsewhere';
+}
+
 /** `/v2/<name>/blobs/<digest>` */
 export function blobPath(repository: string, digest: Digest): string {
   return `${repositoryPath(repository)}/blobs/${digest}`;

@@ -70,8 +70,8 @@ async function passingRefusal(
   // The login or token has been renewed by now.
   if (meaning !== 'unauthorized' && !isPassingStatus(refusal.status)) return undefined;
   if (meaning !== 'unauthorized' && meaning !== 'limited' && meaning !== 'failed') return undefined;
-  // Without a date of its own the wait of an answer is in seconds, so that no clock is needed here.
-  const wait = retryAfter(headers, Date.parse(headers['date'] ?? ''));
+  // No clock is here: a wait up to a date is told by the answer's own Date, or not at all.
+  const wait = retryAfter(headers, Number.NaN);
   const error = await failureFor(meaning, wire, step, refusal);
   return { kind: 'refused', error, passing: wait === undefined ? {} : { wait } };
 }
@@ -86,9 +86,11 @@ async function passingRefusal(
 function storedBy(step: Step, response: HttpResponse): PutAnswer {
   const named = digestHeader(response.headers) !== undefined;
   const page = isHtml(response.headers) && !named;
-  if (response.status === CREATED && !page) return { kind: 'stored' };
+  // The answer to a manifest without subject has none.
+  const listed = isDigest(response.headers['oci-subject'] ?? '') ? { listed: true as const } : {};
+  if (response.status === CREATED && !page) return { kind: 'stored', ...listed };
   if (response.status !== CREATED && page) throw violated(step, response, 'with an HTML page where a manifest was put');
-  return { kind: 'stored', doubt: violated(step, response, 'where 201 belongs') };
+  return { kind: 'stored', doubt: violated(step, response, 'where 201 belongs'), ...listed };
 }
 
 async function putRefused(wire: Wire, step: Step, refusal: Refusal, mediaType: string): Promise<PutAnswer> {

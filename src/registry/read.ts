@@ -132,16 +132,16 @@ export async function foundBlob(
 }
 
 /** What one read came to: `wrong` bytes, or a body that `broke` off. */
-type Read<T> =
+export type Read<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'wrong' | 'broken'; readonly error: PublishError };
 
-function done<T>(value: T): Read<T> {
+export function done<T>(value: T): Read<T> {
   return { kind: 'done', value };
 }
 
 /** A read that breaks off behind the headers is done again `retries` times; before them the transport sees to it. */
-async function readAgain<T>(retries: number, read: () => Promise<Read<T>>): Promise<T> {
+export async function readAgain<T>(retries: number, read: () => Promise<Read<T>>): Promise<T> {
   const left = { wrong: WRONG_READS, broken: 1 + retries };
   for (;;) {
     const outcome = await read();
@@ -152,7 +152,7 @@ async function readAgain<T>(retries: number, read: () => Promise<Read<T>>): Prom
 }
 
 /** The body up to `limit` bytes; one that is longer is `wrong`. What ends the run is thrown. */
-async function wholeBody(
+export async function wholeBody(
   step: Step,
   response: HttpResponse,
   limit: number,
@@ -191,7 +191,8 @@ function notThere(
   return refusedWith(code, step, refusal, hint, `${step.name} is not there`);
 }
 
-function tooLarge(step: Step, cause: PublishError | undefined): PublishError {
+/** More bytes than a manifest or list may have. */
+export function tooLarge(step: Step, cause: PublishError | undefined): PublishError {
   return new PublishError(
     'MANIFEST_INVALID',
     `${step.doing}: more than the ${MANIFEST_SIZE_MAX} bytes that registries take for a manifest or config`,

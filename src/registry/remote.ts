@@ -9,6 +9,7 @@ import { isPresent } from './presence.ts';
 import { mountAnyBlob } from './probe.ts';
 import { putManifest } from './put-manifest.ts';
 import { getManifest, readBlob } from './read.ts';
+import { listReferrers } from './referrers.ts';
 import { mountBlob, openUpload } from './session.ts';
 import { upload } from './upload.ts';
 import { createUploadLessons, type UploadMode, type UploadSizes } from './upload-lessons.ts';
@@ -59,6 +60,7 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
       );
     },
     getManifest: (...request) => getManifest(wire, retries, ...request),
+    listReferrers: (...request) => listReferrers(wire, retries, ...request),
     hasManifest: (...request) => isPresent(wire, 'manifest', ...request),
     hasBlob: (...request) => isPresent(wire, 'blob', ...request),
     readBlob: (...request) => readBlob(wire, retries, ...request),

@@ -1,5 +1,6 @@
 import type { Scope } from '../auth/scope.ts';
 import { type ErrorCode, PublishError } from '../errors.ts';
+import { failureCode } from '../http/failure.ts';
 import type { HttpResponse } from '../http/message.ts';
 import type { Digest } from '../model/digest.ts';
 import type { MountAnswer, UploadSession, VerbOptions } from './client.ts';
@@ -21,8 +22,10 @@ const EMPTY = new Uint8Array(0);
 /** A mount is worth three sends: after that the bytes are faster. */
 const MOUNT_RETRIES = 2;
 
+type MountFailure = { readonly sourceBarred: boolean; readonly why: string };
+
 /** Failures of a mount that are no more than a refusal, and whether the source repository is to blame. */
-const MOUNT_FAILURES: Partial<Record<ErrorCode, { readonly sourceBarred: boolean; readonly why: string }>> = {
+const MOUNT_FAILURES: Partial<Record<ErrorCode, MountFailure>> = {
   // The token server refused the pair of scopes: an unreadable or impossible source does that (Docker Hub, GHCR).
   UNAUTHORIZED: { sourceBarred: true, why: 'no token for this mount' },
   DENIED: { sourceBarred: true, why: 'no token for this mount' },
@@ -30,6 +33,13 @@ const MOUNT_FAILURES: Partial<Record<ErrorCode, { readonly sourceBarred: boolean
   REGISTRY_FAILED: { sourceBarred: false, why: 'no token for this mount' },
   PROTOCOL_VIOLATED: { sourceBarred: false, why: 'mount got a broken answer' },
 };
+
+/**
+ * Redirects that no write is sent after. Of a mount they are an answer as good as a 4xx: nothing has been sent to where
+ * they lead, and uploads need not be redirected as well. A 307 or 308 that is not followed leads to another origin,
+ * which ends the run.
+ */
+const UNFOLLOWED: readonly (number | undefined)[] = [301, 302, 303];
 
 /** @see RegistryClient.mountBlob */
 export function mountBlob(
@@ -68,10 +78,21 @@ export async function askForMount(
     );
     return await mountAnswer(wire, repository, digest, response);
   } catch (error) {
-    const refused = error instanceof PublishError ? MOUNT_FAILURES[error.code] : undefined;
+    const refused = error instanceof PublishError ? refusalIn(error) : undefined;
     if (refused === undefined || options.signal.aborted) throw error;
     return { kind: 'refused', ...refused };
   }
+}
+
+function refusalIn({ code, status, cause }: PublishError): MountFailure | undefined {
+  if (code === 'ORIGIN_REFUSED' && UNFOLLOWED.includes(status)) {
+    return { sourceBarred: true, why: `mount answered with a redirect (${status})` };
+  }
+  // Three sends have been waited for, a minute each: as much again for every blob would keep the run for an hour.
+  if (code === 'NETWORK_FAILED' && failureCode(cause) === 'UND_ERR_HEADERS_TIMEOUT') {
+    return { sourceBarred: true, why: 'mount got no answer in time' };
+  }
+  return MOUNT_FAILURES[code];
 }
 
 async function mountAnswer(

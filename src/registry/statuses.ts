@@ -26,6 +26,29 @@ export const READ: StatusTable<'found' | 'absent' | 'denied' | 'unauthorized' | 
 };
 
 /**
+ * GET of a list of referrers. `none`: there is no such API, which the spec says by 404 and others by other refusals
+ * (go-containerregistry and regclient take 400 and 406 for it, too).
+ *
+ * @see distribution-spec v1.1.1 spec.md, section "Listing Referrers"
+ */
+export const REFERRERS: StatusTable<'listed' | 'none' | 'denied' | 'unauthorized' | 'limited' | 'failed'> = {
+  statuses: {
+    200: 'listed',
+    401: 'unauthorized',
+    403: 'denied',
+    404: 'none',
+    408: 'failed',
+    425: 'failed',
+    429: 'limited',
+    499: 'failed',
+    501: 'none',
+  },
+  client: 'none',
+  server: 'failed',
+  other: 'failed',
+};
+
+/**
  * GET of a blob from some byte on: whether that is what comes. `none`: the registry has no such part, whatever it has of
  * the whole. Any other answer is told by {@link READ}.
  */

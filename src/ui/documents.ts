@@ -16,7 +16,7 @@ export function reportDocument(report: PublishReport): object {
   return { ...report, lists: report.lists.map(listDocument) };
 }
 
-function listDocument({ index, ...list }: ListReport): object {
-  const { targets, images } = list;
+function listDocument({ targets, index, images }: ListReport): object {
+  if (index === undefined) return { targets, images };
   return { targets, index: { ...index, manifests: index.manifests.map(flatDescriptor) }, images };
 }

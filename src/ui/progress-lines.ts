@@ -25,31 +25,46 @@ export function resolveLine(tally: Tally, now: number, theme: Theme): string {
   return cropped([`reading ${done} of ${plural(total, 'source')}`, ...waiting(tally, now)].join('   '), theme);
 }
 
-/** The three counts that finished work folds into. */
+/** The three counts that finished work folds into; the third are the lists where there are several. */
 export function titles(tally: Tally, theme: Theme): readonly [blobs: string, manifests: string, tags: string] {
   return [
     cropped(blobsTitle(tally, theme), theme),
     cropped(manifestsTitle(tally), theme),
-    cropped(tagsTitle(tally), theme),
+    cropped(isMany(tally) ? listsTitle(tally, theme) : tagsTitle(tally), theme),
   ];
+}
+
+function isMany({ lists }: Tally): boolean {
+  return lists.total > 0;
+}
+
+function listsTitle({ lists: { total, done, failed } }: Tally, theme: Theme): string {
+  const parts = [`lists ${done} of ${total}`, ...(failed > 0 ? [`failed ${failed}`] : [])];
+  return joined(parts, theme);
+}
+
+function joined(parts: readonly string[], theme: Theme): string {
+  const dot = symbols(theme).dot;
+  return parts.join(dot === ',' ? ', ' : ` ${dot} `);
 }
 
 function blobsTitle(tally: Tally, theme: Theme): string {
   const { mounted, copied, present, skipped } = tally.done;
   const done = mounted + copied + present + skipped;
   const parts = [
-    `blobs ${done} of ${tally.blobs}`,
+    // Lists plan blobs that they share each for itself, and place them once: their number is known at the end only.
+    isMany(tally) ? `blobs ${done}` : `blobs ${done} of ${tally.blobs}`,
     ...(mounted > 0 ? [`mounted ${mounted}`] : []),
     ...(copied > 0 ? [`copied ${copied} (${formatBytes(tally.bytesSent)})`] : []),
     ...(present > 0 ? [`present ${present}`] : []),
     ...(skipped > 0 ? [`skipped ${skipped}`] : []),
   ];
-  const dot = symbols(theme).dot;
-  return parts.join(dot === ',' ? ', ' : ` ${dot} `);
+  return joined(parts, theme);
 }
 
 function manifestsTitle(tally: Tally): string {
-  return `manifests ${tally.imagesDone.size} of ${tally.images.size}`;
+  const done = `manifests ${tally.imagesDone.size}`;
+  return isMany(tally) ? done : `${done} of ${tally.planned.size}`;
 }
 
 function tagsTitle(tally: Tally): string {
@@ -61,10 +76,10 @@ function tagsTitle(tally: Tally): string {
 /** What is on its way: a row for each blob whose bytes are moving, and whom the run waits for. */
 export function runningLines(tally: Tally, now: number, theme: Theme): string[] {
   const moving = movingBlobs(tally);
-  const rows = moving.slice(0, ROWS).map(([digest, blob]) => {
+  const rows = moving.slice(0, ROWS).map((blob) => {
     const speed = rate(blob, now);
     return [
-      shortDigest(digest),
+      shortDigest(blob.digest),
       bar(blob),
       `${formatBytes(blob.sent)} of ${formatBytes(blob.size)}`,
       speed === undefined ? '' : `${formatBytes(speed)}/s`,
@@ -82,8 +97,8 @@ export function runningLines(tally: Tally, now: number, theme: Theme): string[] 
 
 /** One line for a log that stands for all that is on its way; nothing when nothing is. */
 export function beatLine(tally: Tally, now: number, theme: Theme): string | undefined {
-  if (tally.lists === 0) return tally.sources.total === 0 ? undefined : `  ${resolveLine(tally, now, theme)}`;
-  const moving = movingBlobs(tally).map(([, blob]) => blob);
+  if (tally.plans === 0) return tally.sources.total === 0 ? undefined : `  ${resolveLine(tally, now, theme)}`;
+  const moving = movingBlobs(tally);
   const speed = sum(moving.map((blob) => rate(blob, now) ?? 0));
   const copying =
     moving.length === 0
@@ -92,11 +107,14 @@ export function beatLine(tally: Tally, now: number, theme: Theme): string | unde
           `copying ${moving.length} (${formatBytes(sum(moving.map((blob) => blob.sent)))} of ` +
             `${formatBytes(sum(moving.map((blob) => blob.size)))}, ${formatBytes(speed)}/s)`,
         ];
-  return `  ${[blobsTitle(tally, theme), ...copying, manifestsTitle(tally), ...waiting(tally, now)].join('   ')}`;
+  const lists = isMany(tally) ? [listsTitle(tally, theme)] : [];
+  const counts = [...lists, blobsTitle(tally, theme), ...copying, manifestsTitle(tally), ...waiting(tally, now)];
+  return `  ${counts.join('   ')}`;
 }
 
 /** What a log tells of an event: sources and blobs are in the counts. */
 export function eventLine(event: PublishEvent, tally: Tally, theme: Theme): string | undefined {
+  if (isMany(tally)) return listLine(event, tally, theme);
   switch (event.kind) {
     case 'resolve.start':
       return `reading ${plural(event.sources, 'source')} for ${untrusted(event.target, 300)}`;
@@ -106,10 +124,27 @@ export function eventLine(event: PublishEvent, tally: Tally, theme: Theme): stri
     }
     case 'manifest.done': {
       const name = tally.images.get(event.digest) ?? 'manifest';
-      return `  ${name} ${event.digest} ${event.manifest} (${tally.imagesDone.size} of ${tally.images.size})`;
+      return `  ${name} ${event.digest} ${event.manifest} (${tally.imagesDone.size} of ${tally.planned.size})`;
     }
     case 'tag.done':
       return `tag ${untrusted(event.reference, 300)} ${event.action}: ${event.digest}`;
+    case 'warning':
+      return warningLine(event.text, theme);
+    default:
+      return undefined;
+  }
+}
+
+/** Of several lists each has one line, when it has ended. */
+function listLine(event: PublishEvent, { lists: { done, total } }: Tally, theme: Theme): string | undefined {
+  switch (event.kind) {
+    case 'run.start':
+      return `publishing ${plural(event.lists, 'list')}`;
+    case 'list.done': {
+      const head = `list ${done} of ${total}: ${untrusted(event.target, 300)}`;
+      if (event.error === undefined) return `${head} ${event.digest ?? ''}`.trimEnd();
+      return `${head} ${paint(theme, 'bad', 'failed')}: ${untrusted(event.error, 1000)}`;
+    }
     case 'warning':
       return warningLine(event.text, theme);
     default:
@@ -134,8 +169,8 @@ export function trafficLine(event: TrafficEvent, theme: Theme): string {
   return paint(theme, 'quiet', untrusted(parts.join(' '), 2000));
 }
 
-function movingBlobs(tally: Tally): (readonly [string, RunningBlob])[] {
-  return [...tally.running].filter(([, blob]) => blob.since !== undefined || blob.why !== undefined);
+function movingBlobs(tally: Tally): readonly RunningBlob[] {
+  return [...tally.running.values()].filter((blob) => blob.since !== undefined || blob.why !== undefined);
 }
 
 /** Mean of the current try in bytes a second; nothing in its first half second, when it says nothing. */

@@ -51,7 +51,7 @@ export function drawOn(canvas: Canvas): Sink {
     trouble ??= `progress is not drawn: ${String(error)}`;
   };
   const draw = async () => {
-    const wanted = tally.lists === 0 ? 'resolve' : 'work';
+    const wanted = tally.plans === 0 ? 'resolve' : 'work';
     if (view?.name === wanted) return view.draw();
     await view?.close();
     view = undefined;

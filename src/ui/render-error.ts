@@ -1,5 +1,7 @@
 import { type ErrorDocument, PublishError } from '../errors.ts';
 import type { PublishEvent } from '../publish/events.ts';
+import type { PublishReport } from '../publish/report.ts';
+import { reportDocument } from './documents.ts';
 import { untrusted } from './text.ts';
 import { flow, page, paint, type Theme } from './theme.ts';
 
@@ -8,6 +10,9 @@ export type TagEvent = Extract<PublishEvent, { kind: 'tag.done' }>;
 
 /** What else is known when a run fails. `tags`: those done before, of all its lists, where some were to be moved. */
 export type Circumstances = { readonly tags?: readonly TagEvent[]; readonly debug?: boolean };
+
+/** Tags that a message names at most: the summary of several lists has them all. */
+const NAMES = 10;
 
 const BUG_HINT = 'Please report it, with the output of the same command and --debug.';
 
@@ -42,6 +47,7 @@ export function errorDocument(error: unknown): ErrorDocument {
       ...(moved === undefined ? {} : { moved }),
       exitCode,
     },
+    ...(error.report === undefined ? {} : { report: reportDocument(error.report as PublishReport) }),
   };
 }
 
@@ -69,7 +75,7 @@ function describe(error: unknown): { readonly message: string; readonly hint: st
 function factsOf(error: unknown, { tags }: Circumstances): string[] {
   const facts: string[] = [];
   if (error instanceof PublishError) {
-    const place = [error.registry, error.repository].filter((part) => part !== undefined).join('/');
+    const place = [error.registry, error.repository].filter((part) => part !== undefined && part !== '').join('/');
     if (place !== '') facts.push(`${error.side === 'local' ? 'registry' : error.side} ${untrusted(place, 300)}`);
     if (error.status !== undefined) facts.push(`HTTP ${error.status}`);
     facts.push(`${error.code} (exit ${error.exitCode})`);
@@ -82,7 +88,9 @@ function factsOf(error: unknown, { tags }: Circumstances): string[] {
 function movedFact(tags: readonly TagEvent[], known: readonly string[]): string {
   const announced = tags.filter((tag) => tag.action !== 'unchanged').map((tag) => tag.reference);
   const names = [...new Set([...announced, ...known])].map((name) => untrusted(name, 300));
-  return names.length === 0 ? 'no tag was moved' : `moved before this: ${names.join(', ')}`;
+  if (names.length === 0) return 'no tag was moved';
+  const shown = names.length > NAMES ? [...names.slice(0, NAMES - 1), `${names.length - NAMES + 1} more`] : names;
+  return `moved before this: ${shown.join(', ')}`;
 }
 
 /** Where in our code it happened, without the message that a stack begins with. */

@@ -10,8 +10,9 @@ export function renderInspection(inspection: Inspection, theme: Theme): string {
   const { reference, digest, mediaType, bytes, manifest, children = [] } = inspection;
   const facts = [untrusted(reference), digest, mediaTypeLabel(mediaType), formatBytes(bytes.byteLength)];
   const head = paint(theme, 'strong', facts.join('  '));
-  const rows = manifest.kind === 'index' ? indexRows(children) : children.flatMap(imageRows);
-  return page([head, ...tableLines(COLUMNS, branched(rows, theme), theme, '')], theme);
+  const rows =
+    manifest.kind === 'index' ? indexRows(children, theme, '') : branched(children.flatMap(imageRows), theme, '');
+  return page([head, ...tableLines(COLUMNS, rows, theme, '')], theme);
 }
 
 const COLUMNS: readonly Column[] = [
@@ -24,30 +25,49 @@ const COLUMNS: readonly Column[] = [
 ];
 
 type Row = readonly [name: string, ...rest: Cell[]];
+type Branch = readonly Cell[];
 
-function branched(rows: readonly Row[], theme: Theme): Row[] {
+function branched(rows: readonly Row[], theme: Theme, lead: string): Branch[] {
   const { branch, last } = symbols(theme);
-  return rows.map(([name, ...rest], at) => [`${at === rows.length - 1 ? last : branch} ${name}`, ...rest]);
+  return rows.map(([text, ...rest], at) => [
+    { lead: `${lead}${at === rows.length - 1 ? last : branch} `, text },
+    ...rest,
+  ]);
 }
 
-/** An attestation whose image is listed too is told on the image's line. */
-function indexRows(children: readonly InspectedChild[]): Row[] {
+/** An attestation whose image is listed too is told on the image's line. What an index lists stands below it. */
+function indexRows(children: readonly InspectedChild[], theme: Theme, lead: string): Branch[] {
+  const { pipe } = symbols(theme);
   const listed = new Set(children.map((child) => child.digest));
   const own = children.filter(
     (child) => child.kind !== 'attestation' || child.subject === undefined || !listed.has(child.subject),
   );
-  return own.map((child) => {
-    if (child.kind === 'missing') return [missingLabel(child), digestCell(child.digest), '', '', '', NOT_THERE];
-    const about = children.filter(({ kind, subject }) => kind === 'attestation' && subject === child.digest).length;
-    return [
-      imageLabel(child),
-      digestCell(child.digest),
-      child.kind === 'index' ? '' : formatBytes(sizeOf(child)),
-      child.kind === 'index' ? '' : plural(child.layers.length, 'layer'),
-      about === 0 ? '' : `+ ${about === 1 ? 'attestation' : `${about} attestations`}`,
-      sharing(child, own),
-    ];
+  const rows = branched(
+    own.map((child) => entryRow(child, children, own)),
+    theme,
+    lead,
+  );
+  return rows.flatMap((row, at) => {
+    const below = own[at]?.children ?? [];
+    return [row, ...indexRows(below, theme, `${lead}${at === own.length - 1 ? ' ' : pipe}  `)];
   });
+}
+
+function entryRow(child: InspectedChild, children: readonly InspectedChild[], own: readonly InspectedChild[]): Row {
+  if (child.kind === 'missing') return [missingLabel(child), digestCell(child.digest), '', '', '', NOT_THERE];
+  if (child.kind === 'index') {
+    const content = child.children === undefined ? 'not looked into' : plural(child.children.length, 'manifest');
+    return [mediaTypeLabel(child.mediaType), digestCell(child.digest), '', content, '', ''];
+  }
+  const about = children.filter(({ kind, subject }) => kind === 'attestation' && subject === child.digest).length;
+  return [
+    imageLabel(child),
+    digestCell(child.digest),
+    formatBytes(sizeOf(child)),
+    plural(child.layers.length, 'layer'),
+    about === 0 ? '' : `+ ${about === 1 ? 'attestation' : `${about} attestations`}`,
+    child.artifactType ?? sharing(child, own),
+  ];
 }
 
 const NOT_THERE: Cell = { text: 'missing in the registry', style: 'bad' };

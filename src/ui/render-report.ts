@@ -9,7 +9,7 @@ import type {
 } from '../publish/report.ts';
 import { formatBytes, formatDuration, plural } from './format.ts';
 import { digestCell, imageLabel } from './labels.ts';
-import { type Column, tableLines } from './table.ts';
+import { type Cell, type Column, tableLines } from './table.ts';
 import { untrusted } from './text.ts';
 import { flow, page, paint, type Style, type Theme } from './theme.ts';
 
@@ -57,6 +57,8 @@ const LIST_COLUMNS: readonly Column[] = [
   ...COUNTS.map((how) => ({ title: how.toUpperCase(), align: 'right' as const, drop: 2 })),
 ];
 
+const TARGET_COLUMNS = LIST_COLUMNS.filter(({ title }) => title !== 'DIGEST' && title !== 'PLATFORMS');
+
 /** What a run did, for stderr: one list with its platforms, or a line for each of several lists. */
 export function renderSummary(report: PublishReport, theme: Theme): string {
   const [only, ...more] = report.lists;
@@ -68,9 +70,13 @@ export function renderSummary(report: PublishReport, theme: Theme): string {
 function oneList(list: ListReport, report: PublishReport, theme: Theme): string[] {
   const [first, ...others] = list.targets;
   if (first === undefined) return [];
+  const repositories = placesOf(list);
   const images = plural(list.images.filter((image) => image.kind === 'image').length, 'platform');
   const time = report.dryRun ? '' : ` in ${formatDuration(report.totals.seconds * 1000)}`;
-  const head = `${verb(first, report, theme)} ${pinned(first)}   ${images}${time}`;
+  const several = repositories.length > 1;
+  const head = several
+    ? `${images} to ${repositories.length} repositories${time}   ${list.index?.digest ?? ''}`.trimEnd()
+    : `${verb(first, report, theme)} ${pinned(first)}   ${images}${time}`;
   const rows = list.images.map((image) => [
     imageLabel(image),
     digestCell(image.digest),
@@ -80,24 +86,86 @@ function oneList(list: ListReport, report: PublishReport, theme: Theme): string[
     howOf(image),
   ]);
   const tags = others.map((target) => `  ${verb(target, report, theme)} ${untrusted(target.reference)}`);
+  const targets = several ? tableLines(TARGET_COLUMNS, targetRows(list, report), theme) : tags;
   // The plan of a dry run has told the images already.
-  return [head, ...(report.dryRun ? [] : tableLines(IMAGE_COLUMNS, rows, theme)), ...tags];
+  const table = report.dryRun ? [] : tableLines(IMAGE_COLUMNS, rows, theme);
+  return [head, ...table, ...targets, ...failures([list], theme)];
+}
+
+/** A line for each target, the blobs of its repository on its first one. */
+function targetRows(list: ListReport, report: PublishReport): Cell[][] {
+  const told = new Set<string>();
+  return list.targets.map((target) => {
+    const place = placeOf(target);
+    const blobs = told.has(place)
+      ? undefined
+      : distinct(list.images.flatMap(({ placed }) => placed.filter(({ repository }) => repository === place)));
+    told.add(place);
+    return [
+      { text: word(target, report), style: STYLES[target.action] },
+      target.reference,
+      ...COUNTS.map((how) => (blobs === undefined ? '' : blank(count(blobs, how)))),
+    ];
+  });
+}
+
+/** Repositories of the targets, in their order. */
+function placesOf({ targets }: ListReport): readonly string[] {
+  return [...new Set(targets.map(placeOf))];
+}
+
+/** `HOST/REPOSITORY` of a tag. */
+function placeOf({ reference }: TargetOutcome): string {
+  const name = reference.replace(/:[^/:]*$/, '');
+  // A layout without a tag.
+  return name === 'oci' ? reference : name;
+}
+
+/** Different failures that are told at most; the table above them has every target. */
+const FAILURES = 20;
+
+/** What ended each failed target; what one error says of several targets is said once. */
+function failures(lists: readonly ListReport[], theme: Theme): string[] {
+  const names = new Map<string, string[]>();
+  for (const target of lists.flatMap(({ targets }) => targets)) {
+    if (target.action !== 'failed') continue;
+    const { code, message } = target.error;
+    const text = code === 'NOT_RUN' ? 'not run' : `${untrusted(message, 1000)} (${code})`;
+    names.set(text, [...(names.get(text) ?? []), untrusted(target.reference, 300)]);
+  }
+  const lines = [...names].map(([text, references]) => {
+    const more = references.length > 3 ? ` and ${references.length - 3} more` : '';
+    return `  ${paint(theme, 'bad', 'failed:')} ${references.slice(0, 3).join(', ')}${more}: ${text}`;
+  });
+  const rest = lines.length - FAILURES;
+  return rest <= 0 ? lines : [...lines.slice(0, FAILURES), `  and ${rest} more, which --report has`];
 }
 
 function manyLists(report: PublishReport, theme: Theme): string[] {
+  const told = new Set<string>();
   const rows = report.lists.flatMap((list) => {
-    const blobs = distinct(list.images.flatMap((image) => image.placed));
+    // Lists share blobs too: what an earlier one has told of is in place.
+    const blobs = distinct(
+      list.images.flatMap((image) => image.placed),
+      told,
+    );
     return list.targets.map((target, at) => [
       { text: word(target, report), style: STYLES[target.action] },
       target.reference,
-      digestCell(target.digest),
+      target.digest === undefined ? '' : digestCell(target.digest),
       blank(list.images.filter((image) => image.kind === 'image').length),
       // Tags of one list share its blobs; counted once, the columns add up to the totals.
       ...COUNTS.map((how) => (at === 0 ? blank(count(blobs, how)) : '')),
     ]);
   });
   const time = report.dryRun ? '' : ` in ${formatDuration(report.totals.seconds * 1000)}`;
-  return [`${plural(report.lists.length, 'list')}${time}`, ...tableLines(LIST_COLUMNS, rows, theme)];
+  const failed = report.lists.filter(({ targets }) => targets.some(({ action }) => action === 'failed')).length;
+  const head = `${plural(report.lists.length, 'list')}${time}`;
+  return [
+    failed === 0 ? head : `${head}   ${paint(theme, 'bad', `${failed} failed`)}`,
+    ...tableLines(LIST_COLUMNS, rows, theme),
+    ...failures(report.lists, theme),
+  ];
 }
 
 function totals({ totals: { blobs, bytesSent, bytesSaved, requests, retries } }: PublishReport): string[] {
@@ -131,7 +199,7 @@ function verb(target: TargetOutcome, report: PublishReport, theme: Theme): strin
 }
 
 function pinned(target: TargetOutcome): string {
-  return `${untrusted(target.reference)}@${target.digest}`;
+  return `${untrusted(target.reference)}${target.digest === undefined ? '' : `@${target.digest}`}`;
 }
 
 function withoutDigest(reference: string): string {
@@ -143,12 +211,14 @@ function outcomes(image: ImageOutcome): readonly BlobOutcome[] {
   return image.placed.flatMap((place) => place.blobs);
 }
 
-/** Blobs of a list; one that images share counts once in a repository. */
-function distinct(placed: ImageOutcome['placed']): readonly BlobOutcome[] {
-  const blobs = placed.flatMap(({ repository, blobs }) =>
-    blobs.map((blob) => [`${repository} ${blob.digest}`, blob] as const),
+/** Blobs of a list; one that images share counts once in a repository, and none that was told of before. */
+function distinct(placed: ImageOutcome['placed'], told = new Set<string>()): readonly BlobOutcome[] {
+  return placed.flatMap(({ repository, blobs }) =>
+    blobs.filter(({ digest }) => {
+      const key = `${repository} ${digest}`;
+      return !told.has(key) && told.add(key);
+    }),
   );
-  return [...new Map(blobs).values()];
 }
 
 function count(blobs: readonly BlobOutcome[], how: BlobHow): number {

@@ -1,8 +1,10 @@
 import { cut, textWidth, untrusted } from './text.ts';
 import { page, paint, type Style, symbols, type Theme } from './theme.ts';
 
-/** `short` stands in for `text` where the table would be too wide. */
-export type Cell = string | { readonly text: string; readonly short?: string; readonly style?: Style };
+/** `short` stands in for `text` where the table would be too wide; `lead` is ours and stands before it with its spaces. */
+export type Cell =
+  | string
+  | { readonly text: string; readonly lead?: string; readonly short?: string; readonly style?: Style };
 
 export type Column = {
   readonly title: string;
@@ -56,7 +58,9 @@ export function tableLines(
 
 /** Whatever a cell holds, it is shown as text and on one line. */
 function cellOf(cell: Cell): Exclude<Cell, string> {
-  return typeof cell === 'string' ? { text: untrusted(cell) } : { ...cell, text: untrusted(cell.text) };
+  return typeof cell === 'string'
+    ? { text: untrusted(cell) }
+    : { ...cell, text: `${cell.lead ?? ''}${untrusted(cell.text)}` };
 }
 
 function strip(column: Column, cells: Strip['cells']): Strip {

@@ -20,6 +20,7 @@ export type TrafficEvent =
 
 /** A blob on its way. `since` is when the current try began to send, on the clock of the run. */
 export type RunningBlob = {
+  readonly digest: Digest;
   readonly size: number;
   readonly sent: number;
   readonly since: number | undefined;
@@ -30,16 +31,21 @@ export type RunningBlob = {
 export type Tally = {
   target: string;
   readonly sources: { done: number; total: number };
-  lists: number;
+  /** Of a run with several lists; `total` is 0 where there is one. */
+  readonly lists: { total: number; done: number; failed: number };
+  /** Repositories whose work is known. */
+  plans: number;
   /** Names of the planned images by digest. */
   readonly images: Map<Digest, string>;
-  readonly imagesDone: Set<Digest>;
+  /** Images to place, each once in a repository, and those that are placed. */
+  readonly planned: Set<string>;
+  readonly imagesDone: Set<string>;
   blobs: number;
   readonly done: Record<BlobHow, number>;
-  /** How each blob came to be there, as far as known. */
-  readonly how: Map<Digest, BlobHow>;
+  /** How each blob came to be in each repository, as far as known. */
+  readonly how: Map<string, BlobHow>;
   bytesSent: number;
-  readonly running: Map<Digest, RunningBlob>;
+  readonly running: Map<string, RunningBlob>;
   readonly tags: TagEvent[];
   readonly warnings: string[];
   requests: number;
@@ -52,8 +58,10 @@ export function newTally(): Tally {
   return {
     target: '',
     sources: { done: 0, total: 0 },
-    lists: 0,
+    lists: { total: 0, done: 0, failed: 0 },
+    plans: 0,
     images: new Map(),
+    planned: new Set(),
     imagesDone: new Set(),
     blobs: 0,
     done: { present: 0, mounted: 0, copied: 0, skipped: 0 },
@@ -71,6 +79,13 @@ export function newTally(): Tally {
 /** Adds an event. */
 export function count(tally: Tally, event: PublishEvent, now: number): void {
   switch (event.kind) {
+    case 'run.start':
+      tally.lists.total += event.lists;
+      return;
+    case 'list.done':
+      tally.lists.done += 1;
+      if (event.error !== undefined) tally.lists.failed += 1;
+      return;
     case 'resolve.start':
       tally.target ||= event.target;
       tally.sources.total += event.sources;
@@ -80,40 +95,44 @@ export function count(tally: Tally, event: PublishEvent, now: number): void {
       return;
     case 'plan':
       tally.target ||= event.target;
-      tally.lists += 1;
+      tally.plans += 1;
       tally.blobs += event.blobs;
-      for (const image of event.images) tally.images.set(image.digest, imageLabel(image));
+      for (const image of event.images) {
+        tally.images.set(image.digest, imageLabel(image));
+        tally.planned.add(`${event.target} ${image.digest}`);
+      }
       return;
     case 'index':
       for (const image of event.images) tally.images.set(image.digest, imageLabel(image));
       return;
     case 'blob.start':
-      tally.running.set(event.digest, { size: event.size, sent: 0, since: undefined });
+      tally.running.set(placeOf(event), { digest: event.digest, size: event.size, sent: 0, since: undefined });
       return;
     case 'blob.refused': {
-      const blob = tally.running.get(event.digest);
-      if (blob !== undefined) tally.running.set(event.digest, { ...blob, why: event.why });
+      const blob = tally.running.get(placeOf(event));
+      if (blob !== undefined) tally.running.set(placeOf(event), { ...blob, why: event.why });
       return;
     }
     case 'blob.progress': {
-      const blob = tally.running.get(event.digest);
-      const goesOn = blob?.since !== undefined && event.sent >= blob.sent;
+      const { digest, size, sent } = event;
+      const blob = tally.running.get(placeOf(event));
+      const goesOn = blob?.since !== undefined && sent >= blob.sent;
       const since = goesOn ? blob.since : now;
-      tally.running.set(event.digest, { ...blob, size: event.size, sent: event.sent, since });
+      tally.running.set(placeOf(event), { ...blob, digest, size, sent, since });
       return;
     }
     case 'blob.done': {
-      tally.running.delete(event.digest);
+      tally.running.delete(placeOf(event));
       // One that turned out to be missing after all was brought again; it is one blob all the same.
-      const before = tally.how.get(event.digest);
+      const before = tally.how.get(placeOf(event));
       if (before !== undefined) tally.done[before] -= 1;
-      tally.how.set(event.digest, event.how);
+      tally.how.set(placeOf(event), event.how);
       tally.done[event.how] += 1;
       tally.bytesSent += event.bytesSent;
       return;
     }
     case 'manifest.done':
-      if (tally.images.has(event.digest)) tally.imagesDone.add(event.digest);
+      if (tally.images.has(event.digest)) tally.imagesDone.add(placeOf(event));
       return;
     case 'tag.done':
       tally.tags.push(event);
@@ -124,6 +143,11 @@ export function count(tally: Tally, event: PublishEvent, now: number): void {
     default:
       event satisfies never;
   }
+}
+
+/** What is placed in several repositories is told apart by them. */
+function placeOf({ repository = '', digest }: { readonly repository?: string; readonly digest: Digest }): string {
+  return `${repository} ${digest}`;
 }
 
 /** Adds what the transport tells. */

@@ -23,6 +23,7 @@ const UNICODE = {
   ellipsis: '…',
   branch: '├─',
   last: '└─',
+  pipe: '│',
   frames: ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'],
 } as const;
 
@@ -33,6 +34,7 @@ const ASCII = {
   ellipsis: '...',
   branch: '|-',
   last: '`-',
+  pipe: '|',
   frames: ['-', '\\', '|', '/'],
 } as const;
 

@@ -5,7 +5,8 @@ import { createAuthorizer } from '../../src/auth/authorizer.ts';
 import type { CredentialSource } from '../../src/auth/credentials.ts';
 import type { Scope } from '../../src/auth/scope.ts';
 import type { HttpRequest } from '../../src/http/message.ts';
-import { client, closeAll, failure, type RunningServer, serve, textOf } from '../http/fixture.ts';
+import { selfSigned } from '../http/certificate.ts';
+import { both, client, closeAll, failure, type RunningServer, serve, textOf } from '../http/fixture.ts';
 import { basic } from './fixture.ts';
 
 afterEach(closeAll);
@@ -105,6 +106,35 @@ describe('what a registry asks for', () => {
       await answer.discard();
     }
     expect(tokens.requests).toHaveLength(1);
+  });
+});
+
+describe('a host', () => {
+  it('is its own whatever scheme it turned out to speak, but not under an address that it names', async () => {
+    const certificate = selfSigned(['127.0.0.1']);
+    const secure = await serve((request, response) => demand(request, response, 'Basic realm="r"'), certificate);
+    const plain = await serve((request, response) => {
+      response.writeHead(308, { location: `https://${request.headers.host}${request.url}` }).end();
+    });
+    const { host } = await both(plain, secure);
+    const transport = client({ ca: [certificate.cert], hosts: { [host]: { plainHttp: true } }, retries: 0 });
+    const authorizer = createAuthorizer({
+      transport,
+      credentials: { lookup: async () => LOGIN },
+      clock: transport.clock,
+    });
+    // Built while http was all that was known of it.
+    const url = new URL('/v2/a/b/manifests/1', transport.baseUrl(host));
+    const ask = (more: Partial<HttpRequest> = {}) =>
+      authorizer.send({ method: 'GET', url, signal: AbortSignal.timeout(5000), ...more }, host, PULL);
+    for (let count = 0; count < 3; count += 1) expect(await textOf(await ask())).toBe('ok');
+    expect(transport.baseUrl(host).protocol).toBe('https:');
+    expect(unproven(secure)).toBe(1);
+    expect(secure.requests).toHaveLength(4);
+    const named = await ask({ url: new URL(`https://127.0.0.1:${secure.port}/u/1`), namedBy: host });
+    expect(named.status).toBe(401);
+    await named.discard();
+    expect(secure.requests.at(-1)?.headers.authorization).toBeUndefined();
   });
 });
 

@@ -47,6 +47,19 @@ describe('challenges', () => {
     ],
     ['Negotiate abc\t', [['negotiate', {}]]],
     ['Negotiate a=b', [['negotiate', { a: 'b' }]]],
+    // Equals signs end such a word; one that goes on behind them is nothing at all, and no parameter either.
+    ['Negotiate a==b=c', [['negotiate', {}]]],
+    [
+      'Negotiate a==b=c, Bearer realm="r"',
+      [
+        ['negotiate', {}],
+        ['bearer', { realm: 'r' }],
+      ],
+    ],
+    ['Negotiate a==b', [['negotiate', {}]]],
+    ['Negotiate =a', []],
+    ['Negotiate a=, b=c', [['negotiate', { b: 'c' }]]],
+    ['Negotiate -._~+/0aZ== , b=c', [['negotiate', { b: 'c' }]]],
     ['Negotiate a=b, c=d', [['negotiate', { a: 'b', c: 'd' }]]],
     [
       'Basic Bearer realm="r"',
@@ -247,6 +260,33 @@ describe('tokens', () => {
     third.abort();
     await last;
     await late;
+  });
+
+  it('are shared by all who ask anew, at whatever moment the one that was turned down had come', async () => {
+    const newest = { value: new Secret('t1') } as Parameters<ReturnType<typeof server>['cache']['get']>[1];
+    for (let moments = 0; moments < 16; moments += 1) {
+      let land = (): void => undefined;
+      const { cache, requests } = server((_request, count) =>
+        count > 1
+          ? new Promise(() => undefined)
+          : new Promise((resolve) => {
+              land = () => resolve({ status: 200, body: { token: 't1' } });
+            }),
+      );
+      const run = new AbortController();
+      const given = wish({ signal: run.signal });
+      const first = cache.get(given);
+      land();
+      for (let moment = 0; moment < moments; moment += 1) await null;
+      const waiting = [cache.get(given, newest)];
+      await first;
+      await new Promise(setImmediate);
+      for (let count = 0; count < 2; count += 1) waiting.push(cache.get(given, newest));
+      await new Promise(setImmediate);
+      expect(requests, `after ${moments}`).toHaveLength(2);
+      run.abort(new Error('the test is over'));
+      await Promise.allSettled(waiting);
+    }
   });
 
   it('are asked for anew after a failure, of which each who waited is told', async () => {

@@ -114,9 +114,10 @@ describe('a plain secret in an address', () => {
   ])('stays as a piece of a part: %s', (text) => expect(knowing('secret').conceal(text)).toBe(text));
 
   it('takes no time to speak of in a long row of them', () => {
-    const started = performance.now();
+    // Of our own: on a busy machine the clock on the wall tells little.
+    const started = process.cpuUsage();
     knowing('aaaa').conceal('aaaa/'.repeat(20_000));
-    expect(performance.now() - started).toBeLessThan(3000);
+    expect(process.cpuUsage(started).user / 1000).toBeLessThan(3000);
   });
 });
 

@@ -1,6 +1,8 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningRegistry, seedDebian } from '../../src/registry-server/index.ts';
+import { seedImage } from '../helpers/images.ts';
 import { startRegistry } from '../helpers/registry.ts';
 import { cli, emptyFolder } from './program.ts';
 
@@ -14,6 +16,16 @@ let registry: RunningRegistry;
 beforeAll(async () => {
   registry = await startRegistry();
   seedDebian(registry);
+  // What the examples take from files and from the environment of a CI job.
+  const { host } = registry;
+  const list = (name: string) =>
+    `- { target: '${host}/debian/${name}:list', sources: ['${host}/debian/${name}:bullseye'] }`;
+  writeFileSync(join(folder, 'lists.yaml'), `lists:\n${list('amd64')}\n${list('arm64')}\n`);
+  mkdirSync(join(folder, 'digests'));
+  for (const architecture of ['amd64', 'arm64']) {
+    const image = seedImage(registry, 'acme/app', architecture, { platform: { os: 'linux', architecture } });
+    writeFileSync(join(folder, 'digests', image.descriptor.digest.slice('sha256:'.length)), '');
+  }
 });
 
 afterAll(() => registry.close());
@@ -65,7 +77,8 @@ describe('the examples of the help pages', () => {
       const sources = ['amd64', 'arm64', 'armhf'].map((name) => `${registry.host}/debian/${name}:bullseye`);
       await cli(folder, ['create', '--replace', `${registry.host}/debian/debian:draft`, ...sources]);
     }
-    const { stdout, stderr, exitCode } = await cli(folder, args);
+    const env = { DOCKER_METADATA_OUTPUT_JSON: JSON.stringify({ tags: [`${registry.host}/acme/app:1`], labels: {} }) };
+    const { stdout, stderr, exitCode } = await cli(folder, args, { env });
     expect(exitCode, stderr).toBe(0);
     if (SILENT.includes(words[0] ?? '')) expect(stdout).toBe('');
     else expect(stdout).not.toBe('');

@@ -80,6 +80,7 @@ describe('target and source', () => {
     ['ghcr.io/acme/app', 'docker.io/acme/app', 'mounts work within one registry: ghcr.io and docker.io are two'],
     ['ghcr.io/acme/app', 'ghcr.io/acme/app:1', 'both target and source'],
     ['ghcr.io/acme/APP', 'ghcr.io/acme/x', 'lowercase'],
+    ['oci:out:1', 'oci:out:2', 'oci:out is a folder, which mounts nothing'],
   ])('%s and %s: exit 2', (target, source, message) => {
     expect(() => oneRegistry(target, source)).toThrow(message);
     try {

@@ -29,10 +29,10 @@ export function variables(folder: string, more: Variables = {}): Variables {
 export function cli(
   folder: string,
   args: readonly string[],
-  options: { readonly env?: Variables; readonly timeout?: number } = {},
+  options: { readonly env?: Variables; readonly timeout?: number; readonly input?: string } = {},
 ): Promise<Finished> {
-  const { env, timeout } = options;
-  return runProgram(args, { folder, env: variables(folder, env), ...(timeout === undefined ? {} : { timeout }) });
+  const { env, ...rest } = options;
+  return runProgram(args, { folder, env: variables(folder, env), ...rest });
 }
 
 /** What `--json` wrote. */

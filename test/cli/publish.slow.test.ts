@@ -46,7 +46,7 @@ describe('publish', () => {
     const second = await cli(folder, ['publish', target, ...sources, '--json']);
     const report = parsed(second) as unknown as PublishReport;
     expect(second.exitCode).toBe(0);
-    expect(`${report.lists[0]?.index.digest}\n`).toBe(first.stdout);
+    expect(`${report.lists[0]?.index?.digest}\n`).toBe(first.stdout);
     expect(report.lists[0]?.targets).toEqual([{ reference: target, digest: published(), action: 'unchanged' }]);
     expect(registry.journal.filter((entry) => !['GET', 'HEAD'].includes(entry.method))).toEqual([]);
   });

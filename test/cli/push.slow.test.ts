@@ -184,7 +184,7 @@ describe('what push refuses', () => {
   });
 
   it.each([
-    ['another repository in --tag', ['t/all:1', '-t', 't/other:1']],
+    ['a digest in --tag', ['t/all:1', '-t', `t/other@sha256:${'0'.repeat(64)}`]],
     ['a digest', [`t/all@sha256:${'0'.repeat(64)}`]],
     ['an unknown type', ['t/all:1', '--type', 'oct']],
   ])('%s is exit code 2', async (_, words) => {

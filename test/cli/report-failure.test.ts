@@ -17,6 +17,7 @@ function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; 
     platform: 'linux',
     versions: 'linux-x64 node-v20.0.0',
     stdout: stream(),
+    stdin: () => new PassThrough(),
     stderr: stream(),
     print: async (content) => {
       seen.stdout += content;

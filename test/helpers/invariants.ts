@@ -53,8 +53,8 @@ export function tagName(repository: string, tag: string): string {
   return `${repository}:${tag}`;
 }
 
-/** Fallback tags of referrers are written beside the targets. @see distribution-spec, "Referrers Tag Schema" */
-const REFERRERS_TAG = /^sha(?:256|384|512)-[0-9a-f]{64,128}$/;
+/** Fallback tags of referrers and cosign's are written beside the targets. @see distribution-spec, "Referrers Tag Schema" */
+const REFERRERS_TAG = /^sha(?:256|384|512)-[0-9a-f]{64,128}(?:\.(?:sig|att|sbom))?$/;
 
 /** N1: the tag is the old digest or the complete new index, at every moment. */
 function movedOnce({ tagMoves, manifestOf }: SeenRegistry): readonly string[] {

@@ -57,12 +57,14 @@ export type RunOptions = {
   readonly env?: Variables;
   readonly cwd?: string;
   readonly timeout?: number;
+  /** What the program finds on standard input; without it there is none. */
+  readonly input?: string;
   /** Sends `kill` to the program when it is aborted. */
   readonly signal?: AbortSignal;
   readonly kill?: NodeJS.Signals;
 };
 
-/** Runs a program to its end, without input. @throws Error when it takes longer than it may */
+/** Runs a program to its end. @throws Error when it takes longer than it may */
 export async function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const child = start(program, args, options);
   const closed = once(child, 'close');
@@ -142,13 +144,17 @@ export async function startServer(
 function start(
   program: string,
   args: readonly string[],
-  options: { readonly env?: Variables; readonly cwd?: string },
+  options: { readonly env?: Variables; readonly cwd?: string; readonly input?: string },
 ): ChildProcess {
-  return spawn(program, args, {
+  const { input } = options;
+  const child = spawn(program, args, {
     env: { PATH: process.env['PATH'] ?? '', ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
+  // A program that ends before it has read everything is no failure of the test's.
+  child.stdin?.on('error', () => undefined).end(input);
+  return child;
 }
 
 function collect(stream: ChildProcess['stdout']): () => string {

@@ -8,6 +8,7 @@ import { parseReference, withTag } from '../../src/model/reference.ts';
 import type { PublishEvent } from '../../src/publish/events.ts';
 import type { PublishPorts } from '../../src/publish/ports.ts';
 import { publish } from '../../src/publish/publish.ts';
+import { type ListsOptions, publishLists } from '../../src/publish/publish-lists.ts';
 import type { PublishReport } from '../../src/publish/report.ts';
 import type { PublishRequest } from '../../src/publish/request.ts';
 import { parseSource } from '../../src/publish/source.ts';
@@ -19,6 +20,8 @@ import { type Ending, loginText, STRANGER, startWatching, withSockets } from './
 /** What a test may say of a publish; the rest is as the command line has it without flags. */
 export type PublishOptions = Partial<Omit<PublishRequest, 'targets' | 'sources'>> & {
   readonly tags?: readonly string[];
+  /** Further targets, in full. */
+  readonly also?: readonly string[];
   readonly network?: Partial<Omit<NetworkSettings, 'timeout'>>;
   /** Passwords of the user `robot` by host. */
   readonly logins?: Readonly<Record<string, string>>;
@@ -29,12 +32,23 @@ export type PublishOptions = Partial<Omit<PublishRequest, 'targets' | 'sources'>
   readonly onEvent?: (event: PublishEvent) => void;
 };
 
+const LAYOUT_LOCKS = new Set<string>();
+
 /** A request as the command line would make it. */
 export function requestOf(target: string, sources: readonly string[], options: PublishOptions = {}): PublishRequest {
   const reference = parseReference(target);
-  const { tags = [], network: _network, patient: _patient, onSleep: _s, onEvent: _e, logins: _l, ...fields } = options;
+  const {
+    tags = [],
+    also = [],
+    network: _network,
+    patient: _patient,
+    onSleep: _s,
+    onEvent: _e,
+    logins: _l,
+    ...fields
+  } = options;
   return {
-    targets: [reference, ...tags.map((tag) => withTag(reference, tag))],
+    targets: [reference, ...tags.map((tag) => withTag(reference, tag)), ...also.map(parseReference)],
     sources: sources.map((text) => parseSource(text, reference)),
     type: 'auto',
     annotations: {},
@@ -76,7 +90,8 @@ export function withPorts<T>(
       },
       http: (event: unknown) => void told.push(event),
     };
-    const surroundings = { env: {}, clock: SYSTEM_CLOCK, random: Math.random, secrets: createSecrets() };
+    const writer = { pid: process.pid, host: 'test', isAlive: () => true, own: LAYOUT_LOCKS };
+    const surroundings = { env: {}, clock: SYSTEM_CLOCK, random: Math.random, secrets: createSecrets(), writer };
     const connections = await connect({ ...DEFAULT_NETWORK, ...options.network }, observer, surroundings, login);
     const sleep = async (milliseconds: number): Promise<void> => options.onSleep?.(milliseconds);
     const clock = options.patient === true ? { ...SYSTEM_CLOCK, sleep } : SYSTEM_CLOCK;
@@ -119,7 +134,12 @@ export function endingOf(
 }
 
 function digestsOf(report: PublishReport): readonly string[] {
-  return report.lists.flatMap(({ targets }) => targets.map(({ digest }) => digest));
+  return report.lists.flatMap(({ targets }) =>
+    // What is written to a layout no registry sees.
+    targets.flatMap((target) =>
+      target.action === 'failed' || target.reference.startsWith('oci:') ? [] : [target.digest],
+    ),
+  );
 }
 
 function isReport(value: unknown): value is PublishReport {
@@ -143,6 +163,20 @@ export async function publishTo(
     (ports, signal) => publish(requestOf(full(target), sources.map(full), options), ports, signal),
     [registry],
   );
+}
+
+/** Publishes lists in one run, as {@link publishTo} does one, and asserts the same of every registry. */
+export async function publishAll(
+  registries: readonly RunningRegistry[],
+  requests: readonly PublishRequest[],
+  options: PortOptions & ListsOptions & { readonly onStart?: (stop: (reason: unknown) => void) => void } = {},
+): Promise<PublishReport> {
+  const run = (ports: PublishPorts, signal: AbortSignal): Promise<PublishReport> => {
+    const controller = new AbortController();
+    options.onStart?.((reason) => controller.abort(reason));
+    return publishLists(requests, ports, AbortSignal.any([signal, controller.signal]), options);
+  };
+  return withPorts(options, run, registries);
 }
 
 function withHost(registry: RunningRegistry, text: string): string {

@@ -4,6 +4,7 @@ import {
   type AddressInfo,
   connect,
   createServer as createNetServer,
+  isIP,
   type LookupFunction,
   type Server as NetServer,
   type Socket,
@@ -14,6 +15,7 @@ import { PublishError } from '../../src/errors.ts';
 import type { Clock } from '../../src/http/clock.ts';
 import { createLimiter, type LimiterOptions } from '../../src/http/limiter.ts';
 import type { HttpEvent, HttpRequest, Transport } from '../../src/http/message.ts';
+import type { ConnectTo } from '../../src/http/pool.ts';
 import { createTransport, type TransportOptions } from '../../src/http/transport.ts';
 
 /** One request as the server saw it. */
@@ -199,6 +201,16 @@ export function steppingClock(): Clock {
 
 export type Client = Transport & { readonly events: HttpEvent[]; readonly clock: JumpingClock };
 
+/**
+ * For tests that name addresses beyond this machine: a client that is wrong about them reaches nothing. Names are left
+ * to the resolver of the test.
+ */
+export const loopbackOnly: ConnectTo = (host) => {
+  const literal = host.replace(/^\[|\]$/g, '');
+  if (isIP(literal) === 0 || literal === '::1' || literal.startsWith('127.')) return undefined;
+  return { host: '127.0.0.1', port: '1' };
+};
+
 /** A transport with a jumping clock that always waits the longest time its jitter allows. */
 export function client(
   options: Partial<TransportOptions> & { readonly limits?: Partial<LimiterOptions> } = {},
@@ -210,6 +222,7 @@ export function client(
     clock,
     random: () => 1,
     onEvent: (event) => events.push(event),
+    connectTo: loopbackOnly,
     ...options,
   });
   onClose(() => transport.close());

@@ -110,6 +110,18 @@ describe('copies', () => {
     expect(await settled([waiting])).toBe(0);
   });
 
+  it('that go beside another pass those that wait, within the number of jobs', async () => {
+    const { takeCopy } = limiter({ jobs: 2 });
+    const copy = (source: string | undefined, target: string, beside = false) =>
+      takeCopy({ ...(source === undefined ? {} : { source }), target, size: BIG, beside, signal: never });
+    await Promise.all([copy('s', 'a'), copy('s', 'a')]);
+    const waiting = copy('s', 'b');
+    expect(await settled([waiting, copy(undefined, 'b')])).toBe(0);
+    const beside = [1, 2, 3].map(() => copy(undefined, 'b', true));
+    expect(await settled(beside)).toBe(2);
+    expect(await settled([waiting])).toBe(0);
+  });
+
   it('that wait for places are not passed by requests', async () => {
     const { take, takeCopy } = limiter({ requests: 2 });
     const first = await take('a', never);

@@ -62,7 +62,7 @@ describe('--type docker', () => {
       }
       expect(writes(registry)).toEqual([]);
       const report = await publishTo(registry, 't/all:1', ['t/list:1']);
-      expect(report.lists[0]?.index.digest).toBe(list.descriptor.digest);
+      expect(report.lists[0]?.index?.digest).toBe(list.descriptor.digest);
     }));
 });
 

@@ -196,16 +196,18 @@ describe('compose', () => {
 describe('verbatimIndex', () => {
   const one = indexSource('t/m', [withPlatform(amd64, parsePlatform('linux/amd64'))]);
   it('takes a single flat index as it is', () => {
-    expect(verbatimIndex(request(), [one])).toBe(one);
-    expect(verbatimIndex(request({ type: 'oci' }), [one])).toBe(one);
+    expect(verbatimIndex(request(), { sources: [one] })).toBe(one);
+    expect(verbatimIndex(request({ type: 'oci' }), { sources: [one] })).toBe(one);
   });
   it('does not when anything is to be done to it', () => {
-    expect(verbatimIndex(request({ type: 'docker' }), [one])).toBeUndefined();
-    expect(verbatimIndex(request({ platforms: [parsePlatform('linux/amd64')] }), [one])).toBeUndefined();
-    expect(verbatimIndex(request(), [one, source(arm)])).toBeUndefined();
-    expect(verbatimIndex(request(), [{ ...one, flat: false }])).toBeUndefined();
+    expect(verbatimIndex(request({ type: 'docker' }), { sources: [one] })).toBeUndefined();
+    expect(verbatimIndex(request({ platforms: [parsePlatform('linux/amd64')] }), { sources: [one] })).toBeUndefined();
+    expect(verbatimIndex(request(), { sources: [one, source(arm)] })).toBeUndefined();
+    expect(verbatimIndex(request(), { sources: [{ ...one, flat: false }] })).toBeUndefined();
     expect(
-      verbatimIndex(request(), [{ ...one, request: { ...one.request, platform: parsePlatform('amd64') } }]),
+      verbatimIndex(request(), {
+        sources: [{ ...one, request: { ...one.request, platform: parsePlatform('amd64') } }],
+      }),
     ).toBeUndefined();
   });
 });

@@ -18,6 +18,7 @@ export function fakeClient(host: string, verbs: Partial<Verbs>): RegistryClient 
     resumeUpload: unset('resumeUpload'),
     announce: () => undefined,
     getManifest: unset('getManifest'),
+    listReferrers: unset('listReferrers'),
     hasManifest: unset('hasManifest'),
     hasBlob: unset('hasBlob'),
     readBlob: unset('readBlob'),

@@ -17,7 +17,7 @@ function withTag<T>(use: (registry: RunningRegistry, tag: ReturnType<typeof dige
     seedImage(registry, 't/a', '1', { platform: amd64 });
     seedImage(registry, 't/b', '1', { platform: arm64 });
     const report = await publishTo(registry, TARGET, ['t/a:1']);
-    const digest = report.lists[0]?.index.digest;
+    const digest = report.lists[0]?.index?.digest;
     if (digest === undefined) throw new Error('nothing was published');
     registry.clearJournal();
     return use(registry, digest);

@@ -16,7 +16,7 @@ const hurried = () => fastClock(10, 60_000);
 const around = (clock: ReturnType<typeof fastClock>) => ({ logins: [], scale: 1, clock });
 
 describe('a registry that takes ten manifests a second', () => {
-  it('gets 150 children and their index, and no blob is sent because of a 429', () => {
+  it('IDX-02: gets 150 children and their index, and no blob is sent because of a 429', () => {
     const clock = hurried();
     const options = { profile: { limit: { commitPerSec: 10 } }, now: clock.registry };
     return withRegistry({ options }, async (registry) => {

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { PublishRequest } from '../../src/publish/request.ts';
 import { resolve } from '../../src/publish/resolve.ts';
+import { createRunMemory } from '../../src/publish/run-memory.ts';
 import type { ManifestAnswer, RepositoryUse, VerbOptions } from '../../src/registry/client.ts';
 import { makeImage, makeIndex } from '../helpers/images.ts';
 import { requestOf } from '../helpers/publishing.ts';
@@ -26,7 +27,7 @@ async function announced(more: Partial<PublishRequest>): Promise<Record<string, 
       getManifest: async () => missing,
     }),
   );
-  await resolve(request(more), new Map(), fakePorts(clients), signal).catch(() => undefined);
+  await resolve(request(more), createRunMemory(), fakePorts(clients), signal).catch(() => undefined);
   return told;
 }
 
@@ -64,8 +65,10 @@ describe('a read that fails for good', () => {
       });
     };
     const clients = ['reg.test', 'other.test'].map((host) => fakeClient(host, { getManifest }));
-    const run = resolve(request(), new Map(), fakePorts(clients), signal);
-    await expect(run).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    const run = resolve(request(), createRunMemory(), fakePorts(clients), signal);
+    const refused = { code: 'UNAUTHORIZED' };
+    if (which === 'a source') await expect(run).rejects.toMatchObject(refused);
+    else expect(await run).toMatchObject({ sources: [], repositories: [{ kind: 'failed', error: refused }] });
     expect(stopped.mock.calls.flat().sort()).toEqual(which === 'the tag' ? ['c', 't/a', 't/b'] : ['c', 't/a']);
   });
 
@@ -91,7 +94,12 @@ describe('a read that fails for good', () => {
       });
     };
     const sources = requestOf('reg.test/t/all:1', ['reg.test/t/a:1']).sources;
-    const run = resolve(request({ sources }), new Map(), fakePorts([fakeClient('reg.test', { getManifest })]), signal);
+    const run = resolve(
+      request({ sources }),
+      createRunMemory(),
+      fakePorts([fakeClient('reg.test', { getManifest })]),
+      signal,
+    );
     await expect(run).rejects.toMatchObject({ exitCode: 4 });
     expect(stopped).toBe(slow);
   });

@@ -121,6 +121,25 @@ describe('listing referrers (distribution-spec v1.1.1, "Listing Referrers")', ()
       expect((await send(registry, 'GET', '/v2/a/b/referrers/latest')).status).toBe(400);
     }));
 
+  it('manifest.referrersPage: pages, each with a link to the next, and a filter that stays', () =>
+    withRegistry({ manifest: { referrersPage: 2 } }, async (registry) => {
+      const put = (name: string) => putReferrer(registry, { config, artifactType: name }).digest;
+      const digests = ['a/a', 'b/b', 'a/a+x', 'c/c', 'd/d'].map(put);
+      const seen: unknown[] = [];
+      let query: string | undefined = '';
+      for (let pages = 1; query !== undefined; pages += 1) {
+        const { document, headers } = await referrers(registry, query);
+        seen.push(...(document['manifests'] as readonly { digest: string }[]).map(({ digest }) => digest));
+        query = /^<\/v2\/a\/b\/referrers\/[^?]+(\?.+)>; rel="next"$/.exec(String(headers['link'] ?? ''))?.[1];
+        expect(query === undefined).toBe(pages === 3);
+      }
+      expect(seen).toEqual(digests);
+      for (let same = 0; same < 3; same += 1)
+        putReferrer(registry, { config, artifactType: 'z/z', annotations: { n: `${same}` } });
+      const filtered = await referrers(registry, '?artifactType=z/z');
+      expect(filtered.headers['link']).toContain('?artifactType=z%2Fz&last=sha256');
+    }));
+
   it('manifest.referrers 404: there is no such API', () =>
     withRegistry({ manifest: { referrers: '404' } }, async (registry) => {
       expect((await send(registry, 'GET', `/v2/a/b/referrers/${subject.digest}`)).status).toBe(404);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/http/origin.ts';
 import { digestOf } from '../../src/model/digest.ts';
-import { type Answer, clientOf, errors, failure, script, verb, world } from './fixture.ts';
+import { type Answer, clientOf, errors, failure, reply, script, serve, verb, world } from './fixture.ts';
 
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 const BYTES = Buffer.from('{\r\n "schemaVersion": 2, "mediaType": "x", "é": "\\u0026" }\n\n');
@@ -159,6 +159,46 @@ describe('putManifest', () => {
 });
 
 describe('a PUT that may go out once', () => {
+  const ask = (host: string, reference = 'v1') =>
+    clientOf({ host }).putManifest('a', reference, MANIFEST, { ...verb(), once: true });
+
+  test('is for the caller to try again after a status that may pass, and a 401, and after no other', async () => {
+    const server = await serve(async ({ request, response, whole }) => {
+      await whole;
+      reply(response, { status: Number(request.url?.slice(-3)) });
+    });
+    const statuses = [...Array.from({ length: 200 }, (_, at) => 400 + at), 300, 304, 600].filter((one) => one !== 407);
+    const passing: number[] = [];
+    for (const status of statuses) {
+      const answer = await ask(server.host, `s${status}`).catch((error: unknown) => error);
+      if (answer !== null && typeof answer === 'object' && 'passing' in answer) passing.push(status);
+    }
+    expect(passing).toEqual([401, 408, 425, 429, 499, 500, 502, 503, 504, 520, 521, 522, 523, 524]);
+    expect(server.seen).toHaveLength(statuses.length);
+  });
+
+  const SOON = new Date(Date.now() + 100_000).toUTCString();
+  const NOON = 'Mon, 30 Nov 2026 12:00:00 GMT';
+  test.each<[string, Record<string, string>, object]>([
+    ['seconds', { 'retry-after': '7' }, { wait: 7000 }],
+    ['seconds, whatever the date is', { 'retry-after': '7', date: NOON }, { wait: 7000 }],
+    ['a date', { 'retry-after': 'Mon, 30 Nov 2026 12:00:09 GMT', date: NOON }, { wait: 9000 }],
+    ['a date that is past', { 'retry-after': 'Mon, 30 Nov 2026 11:59:59 GMT', date: NOON }, {}],
+    ['a date that nothing tells the distance to', { 'retry-after': SOON }, {}],
+    ['a date beside one that cannot be read', { 'retry-after': SOON, date: 'noon' }, {}],
+    ['no time at all', { 'retry-after': '0' }, {}],
+    ['words', { 'retry-after': 'soon', date: NOON }, {}],
+  ])('is told how long to wait by its refusal: %s', async (_what, headers, passing) => {
+    const server = await serve(async ({ response, whole }) => {
+      await whole;
+      response.sendDate = false;
+      reply(response, { status: 503, headers });
+    });
+    const answer = await ask(server.host);
+    expect(answer).toMatchObject({ kind: 'refused', error: { code: 'REGISTRY_FAILED', status: 503 } });
+    expect('passing' in answer && answer.passing).toEqual(passing);
+  });
+
   test.each([
     [503, '3', { wait: 3000 }],
     [429, '2', { wait: 2000 }],

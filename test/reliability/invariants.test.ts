@@ -221,7 +221,7 @@ describe('the doors of tests', () => {
     withRegistry({ mount: { mode: 'ignore' } }, async (registry) => {
       seedImage(registry, 't/a', '1');
       const { lists } = await publishTo(registry, 't/all:1', sources);
-      const digest = lists[0]?.index.digest ?? '';
+      const digest = lists[0]?.index?.digest ?? '';
       const layer = makeImage('t/a:1').blobs[1];
       const upload = async (): Promise<string> => {
         const opened = await fetch(`${registry.url}/v2/t/all/blobs/uploads/`, { method: 'POST' });
@@ -237,7 +237,7 @@ describe('the doors of tests', () => {
       await rerunConverges(
         registry,
         't/all',
-        async () => (await publishTo(registry, 't/all:1', sources)).lists[0]?.index.digest ?? '',
+        async () => (await publishTo(registry, 't/all:1', sources)).lists[0]?.index?.digest ?? '',
         digest,
       );
     }));

@@ -12,6 +12,7 @@ import {
   VERBS,
   type Verb,
 } from './matrix-case.ts';
+import { blobs } from './matrix-mounts.ts';
 import { HOST, type Outcome, type Stage, TAG, TARGET } from './matrix-stage.ts';
 
 const PASSING = [408, 425, 499, 500, 502, 503, 504, 520, 521, 522, 523, 524] as const;
@@ -244,7 +245,8 @@ export const ANSWERS: readonly Row[] = [
   {
     number: 36,
     fault: 'a redirect of a PUT or POST',
-    promise: '307 and 308 are followed with the whole body; 301 to 303 are refused, and never become a GET',
+    promise:
+      '307 and 308 are followed with the whole body; 301 to 303 never become a GET: a mount becomes a copy, the rest ends the run',
     cases: [
       ...[307, 308].map((status) => ({
         name: `PUT of the tag: ${status} to itself, once`,
@@ -252,7 +254,10 @@ export const ANSWERS: readonly Row[] = [
         arrange: fault('move', redirect(`/v2/${TARGET}/manifests/${TAG}`, status), 1),
       })),
       ...[301, 302, 303].flatMap((status) =>
-        each({ put: 7, child: 7, move: 7, mount: 7 }, String(status), redirect('/v2/x', status), { leaves: 6 }),
+        each({ put: 7, child: 7, move: 7 }, String(status), redirect('/v2/x', status), { leaves: 6 }),
+      ),
+      ...[301, 302, 303].flatMap((status) =>
+        each({ mount: 0 }, String(status), redirect('/v2/x', status), { holds: blobs({ copied: 6 }) }),
       ),
     ],
   },

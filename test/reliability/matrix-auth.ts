@@ -1,5 +1,6 @@
 import { all, answer, COPIED, each, fault, type Row, unless } from './matrix-case.ts';
 import { HOST, type Outcome, type Stage } from './matrix-stage.ts';
+import { impatient } from './matrix-transport.ts';
 
 /** Everything wants a login. */
 const bearer = { auth: { scheme: 'bearer', anonymousPull: false } } as const;
@@ -105,6 +106,7 @@ export const AUTH: readonly Row[] = [
     fault: 'the token service fails, or answers something else than a token',
     promise: '5xx and 429 are tried again; the rest ends the run, without a word of its body',
     cases: [
+      { name: 'no answer', exit: 5, profile: bearer, arrange: all(token({ kind: 'stall' }), impatient) },
       { name: '503 for ever', exit: 5, profile: bearer, arrange: token(answer(503)) },
       { name: '503 twice', exit: 0, profile: bearer, arrange: token(answer(503), 2) },
       { name: '429 once', exit: 0, profile: bearer, arrange: token(answer(429), 1) },

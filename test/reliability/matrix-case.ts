@@ -22,6 +22,8 @@ export type Row = {
   readonly fault: string;
   readonly promise: string;
   readonly cases: readonly Case[];
+  /** Another file with tests of it. */
+  readonly also?: string;
 };
 
 /** Requests of a publish of two images, by what they are for. */

@@ -19,14 +19,14 @@ function table(): string {
   );
 }
 
-function told({ number, fault, promise, cases }: Row): ToldRow {
+function told({ number, fault, promise, cases, also }: Row): ToldRow {
   const exits = [...new Set(cases.map(({ exit }) => exit))].sort((one, other) => one - other).join(', ');
   return {
     number,
     fault,
     promise,
     exits,
-    where: `matrix.slow.test.ts (${cases.length})`,
+    where: [`matrix.slow.test.ts (${cases.length})`, ...(also === undefined ? [] : [also])].join('; '),
   };
 }
 

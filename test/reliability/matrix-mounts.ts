@@ -6,7 +6,7 @@ const location = (value: string | readonly string[] | undefined) =>
   ({ kind: 'headers', set: { Location: value } }) as const;
 
 /** What became of the six blobs of two images. */
-const blobs =
+export const blobs =
   (how: Partial<Record<'present' | 'mounted' | 'copied', number>>) =>
   ({ report }: Outcome): readonly string[] =>
     Object.entries(how).flatMap(([name, count]) => {

@@ -158,7 +158,7 @@ export const TAGS: readonly Row[] = [
         ),
         holds: ({ report }, { images }) =>
           unless(
-            report?.lists[0]?.index.manifests[0]?.digest === images[0]?.descriptor.digest,
+            report?.lists[0]?.index?.manifests[0]?.digest === images[0]?.descriptor.digest,
             'another image was published',
           ),
       },
@@ -240,8 +240,10 @@ export const TAGS: readonly Row[] = [
   },
   {
     number: 56,
-    fault: 'headers that are repeated or too long',
-    promise: 'of two that differ none is believed; more than 16 KiB end the exchange',
+    fault: 'headers that are repeated, folded or too long; 1xx without end; trailers',
+    promise:
+      'of two that differ none is believed; what breaks HTTP, 32 answers of 1xx or 16 KiB of headers end the exchange at once; trailers are read over',
+    also: 'test/http/bytes.test.ts',
     cases: [
       ...each({ source: 6 }, 'two Content-Types', {
         kind: 'headers',

@@ -8,7 +8,7 @@ import { HOST, type Outcome, type Stage } from './matrix-stage.ts';
 /** Short, so that a registry that is silent costs little; long enough for a busy machine. In ms. */
 const SHORT = { timeouts: { headers: 700, body: 700, connect: 700 }, retries: 1 } as const;
 
-const impatient = (stage: Stage) => void Object.assign(stage.network, SHORT);
+export const impatient = (stage: Stage) => void Object.assign(stage.network, SHORT);
 
 /** A name that fails to be resolved so often. */
 const unresolved = (code: string, times: number) => (stage: Stage) => {
@@ -231,7 +231,11 @@ export const TRANSPORT: readonly Row[] = [
     fault: 'silence: no answer, or none of the rest of a body',
     promise: 'the time-out for silence ends it; then as rows 5 and 6',
     cases: [
-      ...each({ source: 5, config: 5, layer: 5, open: 5, put: 5, child: 5 }, 'no answer', { kind: 'stall' }),
+      ...each({ source: 5, config: 5, layer: 5, open: 5, put: 5, child: 5, tag: 5, move: 5 }, 'no answer', {
+        kind: 'stall',
+      }),
+      // There is a way around these: the blob is copied.
+      ...each({ head: 0, mount: 0 }, 'no answer', { kind: 'stall' }),
       ...each({ source: 5, config: 5, layer: 5 }, 'silent in the body', { kind: 'stall', bytes: 0 }),
       ...each(
         { source: 0, tag: 0, layer: 0, mount: 0, put: 0, child: 0, move: 0 },

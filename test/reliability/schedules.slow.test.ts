@@ -135,6 +135,83 @@ const FOUND: Readonly<Record<string, Schedule>> = {
     ],
     endAt: 35,
   },
+  // A chunk that was refused after others had been taken: the session was cancelled where it had begun, not where it
+  // stood, and stayed open.
+  'a chunk that is refused after others were taken': {
+    images: [5],
+    elsewhere: 0,
+    docker: true,
+    tags: 1,
+    old: 'none',
+    guarded: true,
+    verify: true,
+    auth: 'bearer',
+    profile: {
+      mount: { mode: 'off(403)' },
+      upload: {
+        location: 'relative',
+        state: '_state',
+        cancel: '204',
+        status: 'right',
+        put: '201',
+        patch: 'ranged',
+        stale: '404',
+        commit: 'ok',
+      },
+    },
+    requests: 2,
+    jobs: 1,
+    retries: 2,
+    upload: 'chunks',
+    seed: 28,
+    faults: [
+      { at: 'target', operation: 'uploadPatch', nth: 2, times: 8, action: { kind: 'answer', status: 403, body: '' } },
+    ],
+  },
+  // A 401 whose token server has no address took the place of the login that had worked until then, so that nothing
+  // could be cancelled any more.
+  'a challenge that names no address, after the login has worked': {
+    images: [1, 2],
+    elsewhere: 0,
+    docker: true,
+    tags: 1,
+    old: 'none',
+    guarded: false,
+    verify: false,
+    auth: 'basic',
+    profile: {
+      mount: { mode: 'off(404)' },
+      upload: {
+        location: 'relative',
+        state: '_state',
+        cancel: '204',
+        status: 'plusOne',
+        put: '201',
+        patch: 'none(405)',
+        stale: '404',
+        commit: 'ok',
+      },
+    },
+    requests: 8,
+    jobs: 1,
+    retries: 5,
+    upload: 'auto',
+    seed: 89694750,
+    faults: [
+      {
+        at: 'target',
+        operation: 'uploadPut',
+        nth: 1,
+        action: {
+          kind: 'answer',
+          status: 401,
+          body: '{"errors":[]}',
+          headers: { 'WWW-Authenticate': 'Bearer realm="/token",service="x"' },
+        },
+      },
+    ],
+    endAt: 23,
+  },
 };
 
 describe('a schedule that was found', () => {

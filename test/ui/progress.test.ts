@@ -88,6 +88,40 @@ describe('a log', () => {
   });
 });
 
+describe('a log of several lists', () => {
+  const OTHER = 'ghcr.io/acme/app:2';
+  const events: typeof STORY = [
+    { kind: 'run.start', lists: 300 },
+    ...STORY,
+    { kind: 'list.done', target: 'ghcr.io/acme/app:1', digest: digest('one') },
+    ...REST,
+    { kind: 'list.done', target: OTHER, error: 'may not push to "::error::" ghcr.io/acme/app' },
+  ];
+
+  test('has one line a list, warnings, and the counts of all every ten seconds', async () => {
+    const { progress, text, pass } = bench({ mode: 'plain' });
+    tell(progress, events.slice(0, -1));
+    pass(10_000);
+    tell(progress, events.slice(-1));
+    pass(10_000);
+    await progress.stop();
+    expectGolden('progress-lists.plain', text());
+    expect(danger(text())).toBeUndefined();
+  });
+
+  test('stays a line for each of hundreds', async () => {
+    const { progress, text } = bench({ mode: 'plain' });
+    progress.emit({ kind: 'run.start', lists: 300 });
+    for (let at = 1; at <= 300; at += 1) {
+      tell(progress, STORY);
+      progress.emit({ kind: 'list.done', target: `ghcr.io/acme/app:${at}`, digest: digest(String(at)) });
+    }
+    const lines = text().trimEnd().split('\n');
+    expect(lines).toHaveLength(301);
+    expect(lines.at(-1)).toBe(`list 300 of 300: ghcr.io/acme/app:300 ${digest('300')}`);
+  });
+});
+
 describe('events as JSON', () => {
   test('are one a line, a warning once', async () => {
     const lines = (await tellAll({ mode: 'json' })).trimEnd().split('\n');

@@ -112,8 +112,55 @@ export const MANY: PublishReport = {
     LIST,
     {
       ...LIST,
-      targets: [{ reference: 'public.ecr.aws/debian/debian:bookworm', digest: digest('other'), action: 'failed' }],
+      targets: [
+        {
+          reference: 'public.ecr.aws/debian/debian:bookworm',
+          digest: digest('other'),
+          action: 'failed',
+          error: { code: 'DENIED', message: 'may not push to public.ecr.aws/debian/debian', exitCode: 3 },
+        },
+      ],
       images: [],
+    },
+  ],
+};
+
+const ELSEWHERE = 'ghcr.io/acme/debian';
+
+/** One list in three repositories; the third could not be written to. */
+export const REPOSITORIES: PublishReport = {
+  ...REPORT,
+  lists: [
+    {
+      ...LIST,
+      targets: [
+        { reference: TARGET, digest: digest('index'), action: 'updated' },
+        { reference: 'public.ecr.aws/debian/debian:11', digest: digest('index'), action: 'created' },
+        { reference: `${ELSEWHERE}:bullseye`, digest: digest('index'), action: 'created' },
+        {
+          reference: 'docker.io/acme/debian:bullseye',
+          digest: digest('index'),
+          action: 'failed',
+          error: { code: 'DENIED', message: 'may not push to docker.io/acme/debian', exitCode: 3 },
+        },
+        {
+          reference: 'docker.io/acme/debian:11',
+          digest: digest('index'),
+          action: 'failed',
+          error: { code: 'DENIED', message: 'may not push to docker.io/acme/debian', exitCode: 3 },
+        },
+      ],
+      images: IMAGES.map((image) => ({
+        ...image,
+        placed: image.placed.flatMap((place) => [
+          { ...place, repository: 'public.ecr.aws/debian/debian' },
+          {
+            repository: ELSEWHERE,
+            manifest: 'pushed' as const,
+            blobs: place.blobs.map(({ digest, size }) => ({ digest, size, how: 'copied' as const, bytesSent: size })),
+          },
+        ]),
+      })),
     },
   ],
 };
@@ -178,6 +225,33 @@ export const INSPECTION: Inspection = {
       kind: 'attestation',
       subject: digest('dropped'),
       layers: [],
+    },
+  ],
+};
+
+const CHILDREN = INSPECTION.children ?? [];
+
+/** An index of indexes, an artifact, and an index that lies too deep. */
+export const NESTED: Inspection = {
+  ...INSPECTION,
+  children: [
+    { digest: digest('one'), mediaType: INDEX.mediaType, kind: 'index', layers: [], children: CHILDREN.slice(0, 2) },
+    {
+      digest: digest('chart'),
+      mediaType: 'application/vnd.oci.image.manifest.v1+json',
+      kind: 'artifact',
+      artifactType: 'application/vnd.cncf.helm.config.v1+json',
+      layers: [{ digest: digest('chart layer'), size: 12_000, foreign: false }],
+    },
+    {
+      digest: digest('two'),
+      mediaType: INDEX.mediaType,
+      kind: 'index',
+      layers: [],
+      children: [
+        ...CHILDREN.slice(2, 3),
+        { digest: digest('three'), mediaType: INDEX.mediaType, kind: 'index', layers: [] },
+      ],
     },
   ],
 };

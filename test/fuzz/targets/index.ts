@@ -5,6 +5,7 @@ import { HEADER_TARGETS } from './headers.ts';
 import { LOGIN_TARGETS } from './logins.ts';
 import { NAMES_TARGETS } from './names.ts';
 import { PLACE_TARGETS } from './places.ts';
+import { SPEC_TARGETS } from './specs.ts';
 import { TEXT_TARGETS } from './texts.ts';
 
 /** Every parser of text that others write. */
@@ -16,4 +17,5 @@ export const TARGETS: readonly Target[] = [
   ...LOGIN_TARGETS,
   ...FILE_TARGETS,
   ...PLACE_TARGETS,
+  ...SPEC_TARGETS,
 ];

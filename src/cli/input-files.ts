@@ -64,8 +64,13 @@ export async function readFolder(folder: string, flag: string): Promise<readonly
     throw failed('USAGE_INVALID', `${flag} needs the name of a folder`, `Write for example ${flag} DIR.`);
   }
   const top = await listing(folder, flag);
-  const below = await Promise.all(top.folders.map((name) => listing(join(folder, name), flag)));
-  const all = [top.read, ...below.map(({ read }) => read)];
+  const all = [top.read];
+  for (const name of top.folders) {
+    const { read, folders } = await listing(join(folder, name), flag);
+    const [deeper] = folders;
+    if (deeper !== undefined) throw unread(flag, join(folder, name, deeper), 'is a folder two levels down');
+    all.push(read);
+  }
   const filled = all.filter(({ files }) => files.length > 0);
   return filled.length > 0 ? filled : [top.read];
 }
@@ -74,17 +79,23 @@ async function listing(folder: string, flag: string) {
   const names = await readdir(folder).catch(cannotRead(flag, folder));
   // .gitkeep and .DS_Store are nobody's input.
   const visible = names.filter((name) => !name.startsWith('.'));
-  const found: (readonly [string, Stats])[] = await Promise.all(
-    // By code unit: the order must not depend on a locale.
-    visible.sort().map(async (name) => [name, await stat(join(folder, name)).catch(cannotRead(flag, folder))] as const),
-  );
-  const files = await Promise.all(
-    found.filter(([, stats]) => stats.isFile()).map(([name, stats]) => glance(folder, name, stats, flag)),
-  );
-  return {
-    read: { folder, files },
-    folders: found.filter(([, stats]) => stats.isDirectory()).map(([name]) => name),
-  };
+  const files: FolderFile[] = [];
+  const folders: string[] = [];
+  // By code unit: the order must not depend on a locale. One after the other: there may be more than can be open at once.
+  for (const name of visible.sort()) {
+    const path = join(folder, name);
+    const stats = await stat(path).catch(cannotRead(flag, path));
+    if (stats.isDirectory()) folders.push(name);
+    else if (stats.isFile()) files.push(await glance(folder, name, stats, flag));
+    else throw unread(flag, path, 'is neither a file nor a folder');
+  }
+  return { read: { folder, files }, folders };
+}
+
+/** What is passed over without a word may be an image that is then lacking in the index. */
+function unread(flag: string, path: string, what: string): PublishError {
+  const hint = `Name with ${flag} the folder that holds the files themselves, or folders of them.`;
+  return failed('USAGE_INVALID', `cannot take in what ${flag} names: ${path} ${what}`, hint);
 }
 
 async function glance(folder: string, name: string, { size }: Stats, flag: string): Promise<FolderFile> {

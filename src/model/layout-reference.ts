@@ -30,6 +30,13 @@ export function layoutFolder(host: string): string {
   return host.slice(LAYOUT.length);
 }
 
+/** The same for several spellings of one folder, as far as its name tells: links are not followed. */
+export function layoutKey(host: string): string {
+  const folder = layoutFolder(host);
+  const parts = folder.split('/').filter((part) => part !== '' && part !== '.');
+  return `${LAYOUT}${folder.startsWith('/') ? '/' : ''}${parts.join('/')}`;
+}
+
 /**
  * Reads `oci:FOLDER[:TAG][@DIGEST]`. The last colon behind the last slash starts the tag, as with buildx, oras and
  * regctl (skopeo takes the first colon of all): a folder whose own name has a colon is written with a slash at its end.

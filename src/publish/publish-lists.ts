@@ -1,5 +1,6 @@
 import { PublishError } from '../errors.ts';
-import { formatReference } from '../model/reference.ts';
+import { layoutKey } from '../model/layout-reference.ts';
+import { formatReference, isLayoutHost, type Reference, writtenReference } from '../model/reference.ts';
 import { buildReport, type Measured } from './build-report.ts';
 import type { PublishEvent } from './events.ts';
 import type { PublishPorts } from './ports.ts';
@@ -160,19 +161,20 @@ function movedBy({ repositories }: ListResult): readonly string[] {
 function checkLists(requests: readonly PublishRequest[]): void {
   const owners = new Map<string, PublishRequest>();
   for (const request of requests) {
-    for (const reference of request.targets.map(formatReference)) {
-      const owner = owners.get(reference);
+    for (const reference of request.targets) {
+      const owner = owners.get(tagKey(reference));
       if (owner !== undefined && owner !== request) {
-        const message = `two lists are to be published as ${reference}${placesOf(owner, request)}`;
+        const name = formatReference(reference);
+        const message = `two lists are to be published as ${name}${placesOf(owner, request)}`;
         throw new PublishError('USAGE_INVALID', message, 'Give each list tags of its own, or make it one list.');
       }
-      owners.set(reference, request);
+      owners.set(tagKey(reference), request);
     }
   }
   for (const request of requests) {
     for (const { reference } of request.sources) {
       const name = formatReference(reference);
-      const owner = owners.get(name);
+      const owner = owners.get(tagKey(reference));
       if (owner === undefined || owner === request || reference.digest !== undefined) continue;
       throw new PublishError(
         'USAGE_INVALID',
@@ -181,6 +183,12 @@ function checkLists(requests: readonly PublishRequest[]): void {
       );
     }
   }
+}
+
+/** The same for every way of writing one tag. */
+function tagKey(reference: Reference): string {
+  const { host, repository, tag } = writtenReference(reference);
+  return `${isLayoutHost(host) ? layoutKey(host) : host}/${repository}:${tag}`;
 }
 
 function placesOf(...requests: readonly PublishRequest[]): string {

@@ -1,5 +1,13 @@
 import { quoted } from '../model/quoted.ts';
-import { formatReference, isLayoutHost, isTag, parseReference, type Reference, withTag } from '../model/reference.ts';
+import {
+  formatReference,
+  isLayoutHost,
+  isTag,
+  parseReference,
+  type Reference,
+  withTag,
+  writtenReference,
+} from '../model/reference.ts';
 import { invalid, placed } from './failure.ts';
 
 /** A target and where it was written. */
@@ -25,7 +33,7 @@ export function readTarget({ text, at }: PlacedText): PlacedTarget {
   if (!isLayoutHost(text) && !text.slice(text.lastIndexOf('/') + 1).includes(':')) {
     throw invalid(at, `the target ${quoted(text)} has no tag`, `Write ${text}:latest, if that is the one to move.`);
   }
-  return { reference, at };
+  return { reference: writtenReference(reference), at };
 }
 
 /**

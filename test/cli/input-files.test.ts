@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -64,6 +65,27 @@ describe('a folder', () => {
     const folder = emptyFolder();
     mkdirSync(join(folder, 'below'));
     expect(await readFolder(folder, '--digests-dir')).toEqual([{ folder, files: [] }]);
+  });
+
+  it('passes nothing over without a word: a missing image would be the price', async () => {
+    const deep = emptyFolder();
+    mkdirSync(join(deep, 'job', 'digests'), { recursive: true });
+    await expect(readFolder(deep, '--digests-dir')).rejects.toMatchObject({
+      code: 'USAGE_INVALID',
+      message: expect.stringContaining(`${join(deep, 'job', 'digests')} is a folder two levels down`),
+    });
+    const piped = emptyFolder();
+    execFileSync('mkfifo', [join(piped, 'pipe')]);
+    await expect(readFolder(piped, '--digests-dir')).rejects.toMatchObject({
+      code: 'USAGE_INVALID',
+      message: expect.stringContaining(`${join(piped, 'pipe')} is neither a file nor a folder`),
+    });
+    const circle = emptyFolder();
+    symlinkSync('self', join(circle, 'self'));
+    await expect(readFolder(circle, '--digests-dir')).rejects.toMatchObject({
+      code: 'FILE_FAILED',
+      message: expect.stringContaining(`${join(circle, 'self')} (ELOOP)`),
+    });
   });
 
   it('has the beginning of a file that is long', async () => {

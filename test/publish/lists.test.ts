@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PublishError } from '../../src/errors.ts';
+import { parseReference } from '../../src/model/reference.ts';
 import type { PublishEvent } from '../../src/publish/events.ts';
 import type { PublishReport } from '../../src/publish/report.ts';
 import type { PublishRequest } from '../../src/publish/request.ts';
@@ -245,6 +246,21 @@ describe('lists that cannot be published side by side', () => {
       expect(error.message).toContain('app.yaml:3:5 and app.yaml:9:5');
       expect(registry.journal).toEqual([]);
     }));
+
+  it.each([
+    ['oci:out:1', 'oci:./out/:1'],
+    ['oci:/tmp//out', 'oci:/tmp/out:latest'],
+  ])('since %s and %s are one tag of a layout are refused', (one, other) =>
+    withRegistry({}, async (registry) => {
+      const lists = [one, other].map((text) => ({
+        ...listOn(registry, 'x/all:1', ['t/a:1']),
+        targets: [parseReference(text)],
+      }));
+      const error = await failureOf(publishAll([registry], lists));
+      expect([error.code, error.exitCode]).toEqual(['USAGE_INVALID', 2]);
+      expect(registry.journal).toEqual([]);
+    }),
+  );
 
   it('since one is made from the tag of another are refused, too, unless it names a digest', () =>
     withRegistry({}, async (registry) => {

@@ -80,7 +80,18 @@ function printedDigests(words: string, stdout: string): readonly string[] {
 
 function writtenSince(folder: string, before: ReadonlyMap<string, number>): Readonly<Record<string, string>> {
   const written = filesIn(folder).filter(({ path, time }) => before.get(path) !== time);
-  return Object.fromEntries(written.map(({ path }) => [relative(folder, path), readFileSync(path, 'utf8')]));
+  const texts = written.map(({ path }) => [relative(folder, path), ifThere(() => readFileSync(path, 'utf8'))] as const);
+  return Object.fromEntries(texts.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** Other runs may be writing beside this one: locks and temporary files come and go. */
+function ifThere<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 function filesIn(folder: string): readonly { readonly path: string; readonly time: number }[] {
@@ -88,7 +99,6 @@ function filesIn(folder: string): readonly { readonly path: string; readonly tim
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((path) => !LOGINS.test(path))
-    .map((path) => ({ path, facts: statSync(path) }))
-    .filter(({ facts }) => facts.size <= LARGEST)
-    .map(({ path, facts }) => ({ path, time: facts.mtimeMs }));
+    .map((path) => ({ path, facts: ifThere(() => statSync(path)) }))
+    .flatMap(({ path, facts }) => (facts === undefined || facts.size > LARGEST ? [] : [{ path, time: facts.mtimeMs }]));
 }

@@ -1,3 +1,13 @@
+import {
+  AMOUNT,
+  BOOLEAN,
+  checkOptions,
+  checkReference,
+  FUNCTION,
+  OBJECT,
+  SIGNAL,
+  TEXT,
+} from './cli/library-options.ts';
 import { type PublishOptions, publishRequest } from './cli/request.ts';
 import { createRuntime, type Runtime } from './cli/runtime.ts';
 import { DEFAULT_NETWORK, type NetworkSettings } from './cli/settings.ts';
@@ -55,6 +65,7 @@ export function planPublish(options: PublishOptions, run: RunOptions = {}): Prom
  */
 export async function publish(options: PublishOptions, run: RunOptions = {}): Promise<PublishReport> {
   const request = publishRequest(options);
+  checkRun('publish', run);
   const engine = await import('./publish/publish.ts');
   return withRuntime(run, async ({ ports, controller, notes }) => {
     const report = await engine.publish(request, ports, controller.signal);
@@ -72,6 +83,9 @@ export async function inspect(
   options: { readonly tree?: boolean } = {},
   run: RunOptions = {},
 ): Promise<Inspection> {
+  checkReference('inspect', reference);
+  checkOptions('the options of inspect', options, { tree: BOOLEAN });
+  checkRun('inspect', run);
   const parsed = parseReference(reference);
   const engine = await import('./publish/inspect.ts');
   const tree = options.tree ?? false;
@@ -89,10 +103,23 @@ export async function verify(
   options: { readonly deep?: boolean } = {},
   run: RunOptions = {},
 ): Promise<Verification> {
+  checkReference('verify', reference);
+  checkOptions('the options of verify', options, { deep: BOOLEAN });
+  checkRun('verify', run);
   const parsed = parseReference(reference);
   const engine = await import('./publish/verify.ts');
   const deep = options.deep ?? false;
   return withRuntime(run, ({ ports, controller }) => engine.verify(parsed, { deep }, ports, controller.signal));
+}
+
+function checkRun(call: string, run: RunOptions): void {
+  checkOptions(`the run options of ${call}`, run, { network: OBJECT, signal: SIGNAL, onEvent: FUNCTION });
+  const kinds = { hosts: OBJECT, caFile: TEXT, jobs: AMOUNT, retries: AMOUNT, timeout: AMOUNT, uploadSizes: OBJECT };
+  checkOptions(
+    `the network options of ${call}`,
+    run.network ?? {},
+    kinds satisfies Record<keyof NetworkSettings, unknown>,
+  );
 }
 
 async function withRuntime<T>(run: RunOptions, work: (runtime: Runtime) => Promise<T>): Promise<T> {

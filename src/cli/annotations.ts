@@ -9,6 +9,9 @@ export type AnnotationPlace = 'index' | 'descriptor';
 /** Places that buildx names in front of an annotation, with a platform perhaps: `manifest-descriptor[linux/amd64]:`. */
 const PLACE = /^((?:index-descriptor|manifest-descriptor|index|manifest|descriptor)(?:,[a-z-]+)*)(?:\[([^\]=]*)\])?:/;
 
+/** What stands before a colon and is no key, which has a dot: a place that was mistyped would become part of the key. */
+const ALMOST_PLACE = /^([a-z,-]*(?:\[[^=]*?)?):[^=]*=/i;
+
 /** The one annotation that can take its value from the environment, as `docker build --build-arg NAME` does. */
 const CREATED = 'org.opencontainers.image.created';
 
@@ -98,7 +101,14 @@ type Split = {
 
 function split(text: string): Split {
   const named = PLACE.exec(text);
-  if (named === null) return { places: [], platform: undefined, pair: text };
+  if (named === null) {
+    const [, unknown] = ALMOST_PLACE.exec(text) ?? [];
+    if (unknown === undefined) return { places: [], platform: undefined, pair: text };
+    throw usage(
+      `--annotation has no place ${JSON.stringify(unknown)}`,
+      `Write index:KEY=VALUE or descriptor[PLATFORM]:KEY=VALUE; a key with a colon is written index:${text}`,
+    );
+  }
   return { places: named[1]?.split(',') ?? [], platform: named[2], pair: text.slice(named[0].length) };
 }
 

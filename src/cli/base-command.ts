@@ -129,7 +129,10 @@ export abstract class BaseCommand extends Command {
     if (report.dryRun && report.lists.length === 1) {
       for (const plan of plans) this.note(flags, (theme) => renderPlan(plan, theme));
     }
-    this.note(flags, (theme) => renderSummary(report, theme));
+    this.note(flags, (theme) => {
+      this.circumstances = { ...this.circumstances, summarised: true };
+      return renderSummary(report, theme);
+    });
   }
 
   /** How stdout is written to. */

@@ -39,7 +39,7 @@ export async function readInput(path: string, flag: string, world: InputWorld): 
 
 function fromEnvironment(variable: string, flag: string, env: World['env']): InputText {
   const text = env[variable] ?? '';
-  if (text !== '') return { name: variable, text };
+  if (text !== '') return { name: `env:${variable}`, text };
   throw failed(
     'USAGE_INVALID',
     `the variable of ${flag} is empty or not set: ${variable}`,

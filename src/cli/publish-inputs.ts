@@ -6,7 +6,7 @@ import { parseSource } from '../publish/source.ts';
 import { type InputText, type InputWorld, readFolder, readInput } from './input-files.ts';
 import { itemsOf } from './publish-flags.ts';
 import type { InputFlags } from './publish-usage.ts';
-import { assembleRequest, furtherTag, type RequestSettings, tagReference } from './request.ts';
+import { assembleRequest, firstTarget, furtherTag, type RequestSettings, targetGuard } from './request.ts';
 import { usage } from './settings.ts';
 
 /** The lists of a command line. */
@@ -59,7 +59,7 @@ export async function publishInput(
       'Name images: SOURCE..., --digests-dir, --template, or --from-metadata with a file of docker buildx.',
     );
   }
-  const said = action === undefined ? settings : underFlags(action, settings);
+  const said = { ...(action === undefined ? settings : underFlags(action, settings)), ...targetGuard(words.tags) };
   return {
     requests: (config) => [assembleRequest(targets, sources, { ...fromConfig(config), ...said })],
     listing: false,
@@ -150,7 +150,7 @@ function isMetadataAction(text: string): boolean {
 }
 
 function targetsOf({ target, tags }: Words, fromMetadata: readonly Reference[]): readonly Reference[] {
-  const first = target === undefined ? fromMetadata[0] : tagReference(target);
+  const first = target === undefined ? fromMetadata[0] : firstTarget(target, tags);
   if (first === undefined) return [];
   if (target !== undefined && fromMetadata.length > 0 && !/:[^/]*$/.test(target)) {
     throw usage(
@@ -185,9 +185,16 @@ async function buildSources(
   flags: InputFlags,
   target: Reference,
 ): Promise<readonly SourceRequest[]> {
-  if (documents.length === 0) return [];
-  const { buildxMetadata } = await import('../spec/index.ts');
   const bakeTargets = flags['bake-target'];
+  if (documents.length === 0 && bakeTargets === undefined) return [];
+  const { buildxMetadata, isBakeMetadata } = await import('../spec/index.ts');
+  if (bakeTargets !== undefined && !documents.some(isBakeMetadata)) {
+    const names = (flags['from-metadata'] ?? []).join(', ');
+    throw usage(
+      `--bake-target is for a file of docker buildx bake, and --from-metadata names none: ${names}`,
+      'Leave --bake-target out, or name the file of docker buildx bake --metadata-file.',
+    );
+  }
   const options = { target, ...repositoryOf(flags), ...(bakeTargets === undefined ? {} : { bakeTargets }) };
   return documents.flatMap((file) => buildxMetadata(file, options));
 }

@@ -1,3 +1,4 @@
+import { quoted } from '../model/quoted.ts';
 import { usage } from './settings.ts';
 
 /** What the input flags of `publish` parse to. */
@@ -49,6 +50,7 @@ export function checkInputs(target: string | undefined, sources: readonly string
       );
     }
   }
+  for (const word of [...(target === undefined ? [] : [target]), ...sources]) refuseFile(word);
   for (const [flag, needed] of NEEDS) {
     if (!given(flag) || needed.some(given)) continue;
     const names = needed.map((name) => `--${name}`).join(' or ');
@@ -66,8 +68,20 @@ export function checkInputs(target: string | undefined, sources: readonly string
     ...(sources.length > 0 || IMAGES.some(given) ? [] : ['SOURCE']),
   ];
   if (missing.length === 0) return;
+  const images = IMAGES.find(given);
+  const hint =
+    images === undefined
+      ? 'Write TARGET SOURCE..., or -f SPEC. Run manifest-publish publish --help.'
+      : `TARGET is the first argument: manifest-publish publish TARGET --${images} ${flags[images]}`;
+  throw usage(`missing argument ${missing.join(', ')}`, hint);
+}
+
+/** A spec file without -f is a name of Docker Hub like any other, and would be asked for there. */
+function refuseFile(word: string): void {
+  const name = word.slice(word.indexOf('=') + 1);
+  if (/[/:@]/.test(name) || !/\.(?:ya?ml|json)$/i.test(name)) return;
   throw usage(
-    `missing argument ${missing.join(', ')}`,
-    'Write TARGET SOURCE..., or -f SPEC. Run manifest-publish publish --help.',
+    `${quoted(name)} looks like a file, not like an image`,
+    `Write -f ${name} for a spec file, --from-metadata ${name} for one of docker buildx; an image of that name is docker.io/library/${name}.`,
   );
 }

@@ -1,10 +1,23 @@
+import { INDEX_TYPES } from '../config/values.ts';
 import { PublishError } from '../errors.ts';
 import type { Platform } from '../model/descriptor.ts';
 import { type Digest, parseDigest } from '../model/digest.ts';
+import { imageReference } from '../model/image-reference.ts';
 import { parsePlatform } from '../model/platform.ts';
-import { formatReference, parseReference, type Reference, withTag, writtenReference } from '../model/reference.ts';
+import { formatReference, type Reference, withTag, writtenReference } from '../model/reference.ts';
 import type { EntryAnnotations, IndexType, PublishRequest, SourceRequest } from '../publish/request.ts';
 import { parseSource } from '../publish/source.ts';
+import {
+  AMOUNT,
+  BOOLEAN,
+  checkOptions,
+  type Kind,
+  oneOf,
+  PAIRS,
+  PLACED_PAIRS,
+  TEXT,
+  TEXTS,
+} from './library-options.ts';
 
 /** What to publish, in the words of the command line; the library door takes the same. */
 export type PublishOptions = {
@@ -69,6 +82,29 @@ export type RequestSettings = {
   readonly ignoreMissing?: boolean;
   readonly attestations?: 'keep' | 'drop';
   readonly referrers?: 'none' | 'all';
+  readonly guardsImage?: true;
+};
+
+const KINDS: Readonly<Record<keyof PublishOptions, Kind>> = {
+  target: TEXT,
+  sources: TEXTS,
+  tags: TEXTS,
+  type: oneOf(...INDEX_TYPES),
+  annotations: PAIRS,
+  entryAnnotations: PLACED_PAIRS,
+  platforms: TEXTS,
+  expectPlatforms: TEXTS,
+  forcePlatform: BOOLEAN,
+  foreignLayers: BOOLEAN,
+  waitForSource: AMOUNT,
+  dryRun: BOOLEAN,
+  verify: BOOLEAN,
+  noClobber: BOOLEAN,
+  expectDigest: TEXT,
+  amend: BOOLEAN,
+  ignoreMissing: BOOLEAN,
+  attestations: oneOf('keep', 'drop'),
+  referrers: oneOf('none', 'all'),
 };
 
 /**
@@ -77,14 +113,19 @@ export type RequestSettings = {
  * @throws PublishError `REFERENCE_INVALID`, `PLATFORM_INVALID`, `DIGEST_INVALID`, `USAGE_INVALID`
  */
 export function publishRequest(options: PublishOptions): PublishRequest {
-  // The library door has callers that no compiler checks, and an empty list would take a living tag down.
+  checkOptions('the options of publish', options, KINDS);
+  if (options.target === undefined) {
+    throw new PublishError('USAGE_INVALID', 'there is no target', "Name one: target: 'HOST/REPOSITORY:TAG'.");
+  }
+  // An empty list would take a living tag down.
   if (!Array.isArray(options.sources) || options.sources.length === 0) {
     throw new PublishError('USAGE_INVALID', 'there is no source', 'Name at least one image: TARGET SOURCE...');
   }
-  const target = tagReference(options.target);
-  const targets = [target, ...(options.tags ?? []).map((tag) => furtherTag(tag, target))];
+  const tags = options.tags ?? [];
+  const target = firstTarget(options.target, tags);
+  const targets = [target, ...tags.map((tag) => furtherTag(tag, target))];
   const sources = options.sources.map((source) => parseSource(source, target));
-  return assembleRequest(targets, sources, requestSettings(options));
+  return assembleRequest(targets, sources, { ...requestSettings(options), ...targetGuard(tags) });
 }
 
 /** What may be said of a list in texts. */
@@ -106,7 +147,10 @@ export function requestSettings(texts: SettingTexts): RequestSettings {
   };
 }
 
-type PlainSettings = Omit<RequestSettings, 'platforms' | 'expectPlatforms' | 'expectDigest' | 'entryAnnotations'>;
+type PlainSettings = Omit<
+  RequestSettings,
+  'platforms' | 'expectPlatforms' | 'expectDigest' | 'entryAnnotations' | 'guardsImage'
+>;
 
 /** By name: callers that no compiler checks may hand in more. */
 function pickSettings(texts: PlainSettings): PlainSettings {
@@ -154,7 +198,29 @@ export function assembleRequest(
     ...(settings.ignoreMissing === true ? { ignoreMissing: true } : {}),
     ...(attestations === undefined ? {} : { attestations }),
     ...(referrers === undefined ? {} : { referrers }),
+    ...(settings.guardsImage === true ? { guardsImage: true } : {}),
   };
+}
+
+/** What has tags written as references asks for, see {@link PublishRequest.guardsImage}. */
+export function targetGuard(tags: readonly string[]): { readonly guardsImage?: true } {
+  return tags.some(isReference) ? { guardsImage: true } : {};
+}
+
+/**
+ * TARGET, of which further tags were named.
+ *
+ * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for one with a digest: with further tags perhaps a source
+ */
+export function firstTarget(text: string, tags: readonly string[]): Reference {
+  try {
+    return tagReference(text);
+  } catch (error) {
+    if (!(error instanceof PublishError) || error.code !== 'USAGE_INVALID' || tags.length === 0) throw error;
+    throw error.with({
+      hint: 'TARGET is missing before the sources: publish TARGET SOURCE...; -t is for further tags.',
+    });
+  }
 }
 
 /**
@@ -163,7 +229,7 @@ export function assembleRequest(
  * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for one with a digest
  */
 export function tagReference(text: string): Reference {
-  const reference = parseReference(text);
+  const reference = imageReference(text);
   if (reference.digest === undefined) return writtenReference(reference);
   throw new PublishError(
     'USAGE_INVALID',
@@ -179,7 +245,11 @@ export function tagReference(text: string): Reference {
  * @throws PublishError `REFERENCE_INVALID`, `USAGE_INVALID` for one with a digest
  */
 export function furtherTag(text: string, target: Reference): Reference {
-  return /[/:@]/.test(text) ? tagReference(text) : withTag(target, text);
+  return isReference(text) ? tagReference(text) : withTag(target, text);
+}
+
+function isReference(text: string): boolean {
+  return /[/:@]/.test(text);
 }
 
 function expected(texts: readonly string[]): readonly Platform[] {

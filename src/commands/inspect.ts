@@ -36,6 +36,8 @@ export class Inspect extends BaseCommand {
   static override description =
     `Prints what docker manifest inspect prints, or with a flag the exact bytes, the digest, or a tree. A draft of that name on this machine comes first, then one of docker's own, then the registry; stderr says which of the two it was. With LIST and REF the entry REF of the draft LIST is shown.
 
+REF may be an OCI image layout on this machine, oci:DIR[:TAG].
+
 One request, unless --tree or --verbose reads the images below an index too.`;
   static override examples = [
     {
@@ -55,7 +57,8 @@ One request, unless --tree or --verbose reads the images below an index too.`;
     ref: argument({
       required: true,
       ignoreStdin: true,
-      description: 'Image, index or draft, HOST/REPOSITORY[:TAG][@DIGEST]; the draft when a second one follows.',
+      description:
+        'Image, index or draft, HOST/REPOSITORY[:TAG][@DIGEST] or oci:DIR[:TAG][@DIGEST]; the draft when a second one follows.',
     }),
     entry: argument({ required: false, ignoreStdin: true, description: 'The source within the draft.' }),
   };

@@ -49,6 +49,8 @@ const LEAST_JOBS = 1;
 
 type HostState = {
   requests: number;
+  /** Whether somebody who holds a place elsewhere has one beyond the width. */
+  beyond: boolean;
   jobs: number;
   requestWidth: number;
   jobWidth: number;
@@ -66,10 +68,14 @@ type Waiter = {
   readonly grant: () => void;
 };
 
+/** Whoever holds a place already; `beyond` the width is what it is given then. */
+type Holder = { readonly host: string; readonly grant: (beyond: boolean) => void };
+
 /**
  * One limiter for the process. Places of one waiter are taken together or not at all, so nobody holds one end of a
  * copy while waiting for the other, and who waits longest is served first: a later waiter passes an earlier one only
- * where that one would have to wait in any case, for a job. Hence no deadlock and no starvation.
+ * where that one would have to wait in any case, for a job. Who cannot but hold a place while waiting for another says so,
+ * and gets it though there be none. Hence no deadlock and no starvation.
  */
 export function createLimiter(options: LimiterOptions): HostLimiter {
   const { clock } = options;
@@ -80,6 +86,8 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
   const hosts = new Map<string, HostState>();
   /** In the order in which they came. */
   const queue = new Set<Waiter>();
+  /** Those who hold a place already and want one more. */
+  const holders = new Set<Holder>();
   /** How many of them want something of a host. */
   const waiting = new Map<string, number>();
 
@@ -102,6 +110,7 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
     if (state === undefined) {
       state = {
         requests: 0,
+        beyond: false,
         jobs: 0,
         requestWidth: mostRequests,
         jobWidth: mostJobs,
@@ -113,8 +122,21 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
     return state;
   }
 
+  function serveHolders(): void {
+    for (const holder of holders) {
+      const state = stateOf(holder.host);
+      const beyond = state.requests >= state.requestWidth;
+      if (beyond && state.beyond) continue;
+      holders.delete(holder);
+      if (beyond) state.beyond = true;
+      else state.requests += 1;
+      holder.grant(beyond);
+    }
+  }
+
   /** Serves whom it can, first come first served. */
   function serve(): void {
+    serveHolders();
     const noRequest = new Set<string>();
     const noJob = new Set<string>();
     for (const waiter of queue) {
@@ -169,19 +191,38 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
     });
   }
 
-  function place(host: string): Place {
+  function place(host: string, beyond = false): Place {
     return {
       host,
       release: once(() => {
-        stateOf(host).requests -= 1;
+        if (beyond) stateOf(host).beyond = false;
+        else stateOf(host).requests -= 1;
         serve();
       }),
     };
   }
 
+  async function takeHolding(host: string, signal: AbortSignal): Promise<Place> {
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const stay = onAbort(signal, () => {
+        holders.delete(holder);
+        reject(signal.reason);
+      });
+      const grant = (beyond: boolean): void => {
+        stay();
+        resolve(place(host, beyond));
+      };
+      const holder = { host, grant };
+      holders.add(holder);
+      serve();
+    });
+  }
+
   return {
-    take(host, signal) {
+    take(host, signal, { holding = false } = {}) {
       const key = canonicalHost(host);
+      if (holding) return takeHolding(key, signal);
       return queued(new Map([[key, 1]]), { job: false, beside: false }, signal, () => place(key));
     },
 

@@ -90,8 +90,12 @@ export interface Transport {
 
 /** Hands out places; one for the whole process, counting per host. */
 export interface Limiter {
-  /** One request. */
-  take(host: string, signal: AbortSignal): Promise<Place>;
+  /**
+   * One request. `holding`: for whoever cannot but hold a place already, here or elsewhere, and will wait for nothing else
+   * once it has this one. They go first, and one at a time may go beyond the host's width: were they to wait for one
+   * another's places, none would ever get any.
+   */
+  take(host: string, signal: AbortSignal, options?: { readonly holding?: boolean }): Promise<Place>;
   /**
    * Both ends of one streamed copy, or only the target's when the bytes are in memory, taken together so that no
    * copy holds one end while it waits for the other. `size` in bytes decides whether it counts as a copy job. `beside`:

@@ -81,6 +81,13 @@ export function parsePlatform(text: string): Platform {
   });
 }
 
+/** Whether the text can hardly be meant as anything else: a known operating system and architecture, `linux/arm/v7`. */
+export function readsAsPlatform(text: string): boolean {
+  const [os = '', architecture = '', variant, ...more] = text.toLowerCase().split('/');
+  if (!SYSTEMS.has(os) || !isArchitecture(architecture) || more.length > 0) return false;
+  return variant === undefined || /^v?\d+(?:\.\d+)?$/.test(variant);
+}
+
 /**
  * A platform of a user's hand, spelled Go's way: lower case, `armhf` as arm/v7, `armel` as arm/v5, `aarch64` as arm64,
  * `armv7` as arm/v7, variant `armv7` or `7` as `v7`. For platforms whose fields are written one by one as well;

@@ -25,13 +25,13 @@ export function joinReaders(
 
 /**
  * The places of a try. Who shares a read asks for both ends as everyone does; once one of the others has got them, the
- * place at the target is enough. `late`: the others have begun without it, and it has to gather with others anew.
+ * place at the target is enough. `missed`: it has missed the read and has to join anew.
  */
 export async function takePlaces(
   blob: PlannedBlob,
   source: CopySource | undefined,
   { ports, target, signal }: TransferRun,
-): Promise<CopyPlaces | 'late'> {
+): Promise<CopyPlaces | 'missed'> {
   const { limiter } = ports;
   const copy = { target: target.host, size: blob.size };
   if (source === undefined) return limiter.takeCopy({ ...copy, signal });
@@ -47,16 +47,21 @@ export async function takePlaces(
       if (signal.aborted || !seat.readerFound.aborted) throw error;
     }
   }
-  const places = await limiter.takeCopy({ ...copy, beside: true, signal });
-  if (!seat.isLate()) return places;
-  places.release();
-  return 'late';
+  try {
+    const places = await limiter.takeCopy({ ...copy, beside: true, signal: AbortSignal.any([signal, seat.missed]) });
+    if (!seat.missed.aborted) return places;
+    places.release();
+  } catch (error) {
+    if (signal.aborted || !seat.missed.aborted) throw error;
+  }
+  return 'missed';
 }
 
 /** What opening a source came to. */
 export type Reading =
   | { readonly kind: 'open'; readonly body: Readable }
-  | { readonly kind: 'failed'; readonly error: unknown };
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | { readonly kind: 'missed' };
 
 /** Never rejects: the target may turn out to hold the blob, and then it does not matter what the source says. */
 export async function openSource(
@@ -70,7 +75,10 @@ export async function openSource(
 ): Promise<Reading> {
   const options = { signal, reads, ...(places.source === undefined ? {} : { place: places.source }) };
   try {
-    if (seat !== undefined) return { kind: 'open', body: await seat.open(source, options) };
+    if (seat !== undefined) {
+      const body = await seat.open(source, options);
+      return body === undefined ? { kind: 'missed' } : { kind: 'open', body };
+    }
     const registry = ports.registry(source.host);
     const body = await registry.openBlob(source.repository, blob, from > 0 ? { ...options, from } : options);
     // A small blob has been read long before its PUT is answered: others need not wait for that.

@@ -77,11 +77,11 @@ export type Try =
 export async function tryCopy(
   blob: PlannedBlob,
   source: Location | undefined,
-  begin: Beginning,
+  beginning: Beginning,
   flight: Flight,
   run: TransferRun,
 ): Promise<Try> {
-  for (;;) {
+  for (let begin = beginning; ; ) {
     // A try that nobody else shares asks for its turn at once: whoever has learnt something for all goes first.
     const joining = begin.kind === 'resume' ? undefined : joinReaders(blob, source, run);
     const seat = joining === undefined ? undefined : await joining;
@@ -89,16 +89,19 @@ export async function tryCopy(
       const turn = await run.registry.uploadTurn(blob.size, run.signal);
       try {
         const result = await tryInTurn(blob, source, begin, flight, seat, run);
-        if (result !== 'late') return result;
+        if (result.kind !== 'missed') return result;
+        begin = result.begin;
       } finally {
         turn.release();
       }
     } finally {
       seat?.leave();
     }
-    if (run.member !== undefined) run.reads?.expect(blob.digest, run.member);
   }
 }
+
+/** It has missed the read it had a seat in, and joins anew: nothing has been sent. */
+type Missed = { readonly kind: 'missed'; readonly begin: Beginning };
 
 async function tryInTurn(
   blob: PlannedBlob,
@@ -107,12 +110,12 @@ async function tryInTurn(
   flight: Flight,
   seat: Seat | undefined,
   run: TransferRun,
-): Promise<Try | 'late'> {
+): Promise<Try | Missed> {
   const { signal } = run;
   const bytes = run.inMemory.get(blob.digest);
   const from = bytes === undefined && source !== undefined ? { from: source, seat } : undefined;
   const places = await takePlaces(blob, from, run);
-  if (places === 'late') return places;
+  if (places === 'missed') return { kind: 'missed', begin };
   const reading = stoppable(signal);
   const open = (at: number) =>
     from === undefined ? undefined : openSource(blob, from, at, places, flight.reads, reading.signal, run);
@@ -133,6 +136,9 @@ async function tryInTurn(
       run.sessions.cancel(opened.session);
       flight.sourceGone ||= isGone(read.error);
       return unreadable(read.error, signal);
+    }
+    if (read?.kind === 'missed' || seat?.begin() === false) {
+      return { kind: 'missed', begin: { kind: 'session', session: opened.session, look: false } };
     }
     const body = read?.body ?? restOf(bytes ?? new Uint8Array(), opened.resume);
     return await send(blob, opened, body, places, flight, run);

@@ -42,6 +42,7 @@ export type Verification = {
   readonly skipped: number;
   /** Blob bytes that were downloaded and hashed; 0 unless deep. */
   readonly bytesRead: number;
-  readonly problems: readonly { readonly digest: Digest; readonly what: string }[];
+  /** `damaged`: something is there under the digest, and it is not what belongs there. */
+  readonly problems: readonly { readonly digest: Digest; readonly what: string; readonly damaged?: true }[];
   readonly warnings: readonly string[];
 };

@@ -25,10 +25,22 @@ export function checkDuplicates(listed: readonly Listed[]): void {
 }
 
 function duplicate(first: Listed, second: Listed, platform: Platform): PublishError {
+  if (first.entry.digest === second.entry.digest) return namedTwice(first, second, platform);
   return new PublishError(
     'PLATFORM_DUPLICATE',
     `${namedAt(first.child)} and ${namedAt(second.child)} are both for ${formatPlatform(platform)}`,
     'Leave one out, or tell them apart: PLATFORM=REF for an image whose config is silent about its variant.',
+    { side: 'source' },
+  );
+}
+
+/** One image: no platform can tell it from itself. */
+function namedTwice(first: Listed, second: Listed, platform: Platform): PublishError {
+  const [one, other] = [namedAt(first.child), namedAt(second.child)];
+  return new PublishError(
+    'PLATFORM_DUPLICATE',
+    `the image for ${formatPlatform(platform)} is named twice: ${one === other ? one : `${one} and ${other}`}`,
+    'Leave one of the two out: they are the same image.',
     { side: 'source' },
   );
 }

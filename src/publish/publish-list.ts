@@ -83,6 +83,7 @@ async function runList(
 ): Promise<ListResult> {
   const targets = eachOnce(request.targets);
   const found = await resolve(request, memory, ports, signal);
+  checkTarget(request, found);
   warnOfTags(found, ports);
   const [first] = found.repositories;
   // Without what TARGET holds nobody else can be given what it gets.
@@ -191,14 +192,36 @@ function unlessRefused(one: FoundRepository, check: (tags: readonly TagState[]) 
   }
 }
 
-function warnOfTags({ repositories, sources, present }: Found, ports: PublishPorts): void {
+/**
+ * Whoever comes from `imagetools create -t` writes the sources first, and the first of them is then taken for TARGET.
+ *
+ * @throws PublishError `TAG_EXISTS`
+ */
+function checkTarget({ guardsImage, targets: [target] }: PublishRequest, found: Found): void {
+  if (guardsImage !== true || target === undefined) return;
+  const name = formatReference(target);
+  for (const tag of found.repositories.flatMap((one) => (one.kind === 'read' ? one.tags : []))) {
+    if (formatReference(tag.reference) !== name || !isLostImage(tag, found)) continue;
+    throw new PublishError(
+      'TAG_EXISTS',
+      `TARGET ${name} is an image of its own (${tag.digest}) and no source: it would be replaced by the list`,
+      'TARGET comes first: publish TARGET SOURCE...; if its image is really to be replaced by a list, publish it without -t first.',
+      { side: 'target', registry: target.host, repository: target.repository },
+    );
+  }
+}
+
+/** Whether the tag holds a single image that is not among those the list is made from. */
+function isLostImage(tag: TagState, { sources, present }: Found): tag is Extract<TagState, { kind: 'present' }> {
+  if (tag.kind !== 'present' || !tag.isImage) return false;
   const read = present === undefined ? sources : [...sources, present];
-  const isSource = (digest: Digest): boolean =>
-    read.some(({ children }) => children.some(({ manifest }) => manifest.digest === digest));
-  for (const tag of repositories.flatMap((one) => (one.kind === 'read' ? one.tags : []))) {
+  return !read.some(({ children }) => children.some(({ manifest }) => manifest.digest === tag.digest));
+}
+
+function warnOfTags(found: Found, ports: PublishPorts): void {
+  for (const tag of found.repositories.flatMap((one) => (one.kind === 'read' ? one.tags : []))) {
     if (tag.kind === 'unknown') warn(ports, `${tag.error.message}; taken as not there`);
-    if (tag.kind === 'present' && tag.isImage && !isSource(tag.digest)) {
-      // Whoever comes from `imagetools create -t` writes the sources first.
+    if (isLostImage(tag, found)) {
       const name = formatReference(tag.reference);
       warn(ports, `${name} is an image of its own (${tag.digest}) and no source: it is replaced by the list`);
     }

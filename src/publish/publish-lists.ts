@@ -134,9 +134,17 @@ function causeOf(results: readonly ListResult[], keepGoing: boolean, signal: Abo
   return new PublishError(
     'LISTS_FAILED',
     `${failed.length} of ${results.length} lists failed: ${names.join(', ')}; the first because ${error.message}`,
-    'Run the same command again: what is there already is not sent again.',
+    hintFor(results),
     { side: error.side, cause: error },
   );
+}
+
+/** What is to be done about failures of one kind; about several nothing helps but to look at each. */
+function hintFor(results: readonly ListResult[]): string {
+  const errors = results.flatMap(({ repositories }) => repositories.flatMap(({ error }) => error ?? []));
+  const [first] = errors;
+  if (first !== undefined && errors.every(({ code }) => code === first.code)) return first.hint;
+  return 'Run the same command again: what is there already is not sent again.';
 }
 
 /** The first failing target's error, by the order of targets. */

@@ -87,6 +87,11 @@ export type PublishRequest = {
   readonly attestations?: 'keep' | 'drop';
   /** `all`: referrers and cosign's tags of every child are taken along. Default `none`. */
   readonly referrers?: 'none' | 'all';
+  /**
+   * A TARGET whose tag holds a single image that is no source is left alone, and the run ends before any write: set where
+   * a further tag is written as a reference, as `imagetools create -t` has it, since TARGET may then be meant as a source.
+   */
+  readonly guardsImage?: true;
   /** Where the list was named, for messages: `app.yaml:3:5`. */
   readonly origin?: string;
 };

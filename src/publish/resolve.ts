@@ -150,7 +150,8 @@ async function readTag(
 ): Promise<TagState> {
   const tag = requestTarget(reference);
   const answer = await registry.getManifest(reference.repository, tag, { signal }).catch((error: unknown) => {
-    throw error instanceof PublishError ? error.with({ side: 'target' }) : error;
+    // What ended the reading of all, a source perhaps, is not this tag's.
+    throw error instanceof PublishError && !signal.aborted ? error.with({ side: 'target' }) : error;
   });
   if (answer.kind === 'absent') return { reference, tag, kind: 'absent' };
   if (answer.kind === 'unknown')

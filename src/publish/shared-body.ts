@@ -8,7 +8,7 @@ const HOLDS = 1024 * 1024;
 
 /** What becomes of a body, told to whoever feeds it. */
 export type BodyEvents = {
-  /** It is read for the first time, or has next to nothing left. */
+  /** It has next to nothing left. */
   readonly asks: () => void;
   /** Nothing more is wanted, for whatever reason. */
   readonly closed: () => void;
@@ -23,7 +23,6 @@ export type BodyEvents = {
 export class SharedBody extends Readable {
   readonly #events: BodyEvents;
   #received = 0;
-  #begun = false;
   #asking = false;
   #full = false;
   #alone = false;
@@ -35,11 +34,6 @@ export class SharedBody extends Readable {
     this.#events = events;
     // A failure before the first read is kept by the stream for its reader.
     this.on('error', () => undefined);
-  }
-
-  /** Whether somebody reads it. */
-  get begun(): boolean {
-    return this.#begun;
   }
 
   /** Whether its reader is about to run dry. */
@@ -92,7 +86,6 @@ export class SharedBody extends Readable {
   }
 
   override _read(): void {
-    this.#begun = true;
     this.#asking = true;
     this.#full = false;
     if (this.#alone) this.#goOn();

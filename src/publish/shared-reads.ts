@@ -17,8 +17,8 @@ export interface SharedReads {
    * seat.
    *
    * Nobody can hang here, as long as it is called without a place or a turn: who waits here holds nothing that others
-   * wait for. Later, places are held for a second at most while others are still to begin, and then only for members
-   * that have places of their own, each no longer than it may hold up the others.
+   * wait for, and is not waited for itself, but for that second. Why nobody hangs later: @see createSharedRead
+   * Who has missed the read it had a seat in is expected anew by that.
    */
   join(blob: BlobIdentity, member: string, signal: AbortSignal): Promise<Seat | undefined> | undefined;
 }
@@ -66,7 +66,8 @@ export function createSharedReads(ports: PublishPorts): SharedReads {
     topic.seatedAt = clock.now();
     const names = [...waiting].map(({ member }) => member);
     for (const name of names) habits.coming.inTime(name);
-    const seats = names.length > 1 ? createSharedRead(blob, names, ports, habits) : [];
+    const again = (name: string): void => void topic.expected.add(name);
+    const seats = names.length > 1 ? createSharedRead(blob, names, ports, habits, again) : [];
     for (const [index, { seated }] of [...waiting].entries()) seated(seats[index]);
   }
 

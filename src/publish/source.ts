@@ -1,7 +1,8 @@
 import { PublishError } from '../errors.ts';
 import { isDigest } from '../model/digest.ts';
+import { imageReference } from '../model/image-reference.ts';
 import { parsePlatform } from '../model/platform.ts';
-import { isLayoutHost, parseReference, type Reference, withDigest } from '../model/reference.ts';
+import { isLayoutHost, type Reference, withDigest } from '../model/reference.ts';
 import type { SourceRequest } from './request.ts';
 
 /**
@@ -29,5 +30,5 @@ function sourceReference(text: string, target: Reference): Reference {
       'Write [PLATFORM=]REF, for example linux/arm/v7=ghcr.io/acme/app:armv7.',
     );
   }
-  return parseReference(text);
+  return imageReference(text);
 }

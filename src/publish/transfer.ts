@@ -1,4 +1,5 @@
 import type { Digest } from '../model/digest.ts';
+import { isLayoutHost } from '../model/reference.ts';
 import type { RegistryClient } from '../registry/client.ts';
 import { type CopyResult, copyBlob } from './copy.ts';
 import type { MountMemory } from './mount-memory.ts';
@@ -88,7 +89,7 @@ async function placeWithoutMount(
 ): Promise<CopyResult> {
   if (blob.mountFrom.length > 0) return askAndCopy(blob, 'the registry refused this source repository before', run);
   const { mounts, target, registry, reads, member, signal } = run;
-  const why = 'source on another registry';
+  const why = whyNoMount(blob, run);
   const siblings =
     registry.mounting === 'never'
       ? []
@@ -107,6 +108,11 @@ async function placeWithoutMount(
   if (sibling !== undefined) return place({ ...blob, mountFrom: [sibling.repository] }, [], run);
   await run.gate;
   return copyBlob(blob, { kind: 'post', look: false }, why, run);
+}
+
+function whyNoMount({ sources }: PlannedBlob, { target }: TransferRun): string {
+  if (isLayoutHost(target.host)) return 'nothing is mounted into a layout';
+  return sources.every(({ host }) => isLayoutHost(host)) ? 'source in a layout' : 'source on another registry';
 }
 
 /** Asks whether the blob is there before a session is opened for it. */

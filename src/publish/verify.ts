@@ -10,6 +10,7 @@ import type { PublishPorts } from './ports.ts';
 import { stoppable } from './stop.ts';
 
 type Problem = Verification['problems'][number];
+type Finding = Omit<Problem, 'digest'>;
 
 /**
  * Reads and hashes every manifest a reference reaches and asks for every blob; `deep` downloads and hashes the blobs
@@ -39,13 +40,13 @@ export async function verify(
     if (identity === undefined) throw new Error(`${digest} was not announced`);
     counts.blobs += 1;
     const look = options.deep ? download(identity) : ask(identity);
-    const what = await look.catch((error: unknown) => notChecked(error));
-    if (what !== undefined) problems.push({ digest, what });
+    const finding = await look.catch((error: unknown) => notChecked(error));
+    if (finding !== undefined) problems.push({ digest, ...finding });
   });
 
-  async function ask({ digest, size }: BlobIdentity): Promise<string | undefined> {
+  async function ask({ digest, size }: BlobIdentity): Promise<Finding | undefined> {
     const presence = await registry.hasBlob(repository, digest, { signal: both });
-    if (presence.kind === 'absent') return 'blob is not there';
+    if (presence.kind === 'absent') return { what: 'blob is not there' };
     if (presence.kind === 'unknown') throw presence.error;
     if (presence.size !== undefined && presence.size !== size) {
       warnings.push(`${digest}: HEAD claims ${presence.size} bytes, its manifest says ${size}`);
@@ -53,7 +54,7 @@ export async function verify(
     return undefined;
   }
 
-  async function download(identity: BlobIdentity): Promise<string | undefined> {
+  async function download(identity: BlobIdentity): Promise<Finding | undefined> {
     const places = await ports.limiter.takeCopy({ target: registry.host, size: identity.size, signal: both });
     try {
       const stream = await registry.openBlob(repository, identity, { signal: both, place: places.target });
@@ -64,8 +65,12 @@ export async function verify(
         size += chunk.byteLength;
       }
       counts.bytesRead += size;
-      if (size !== identity.size) return `blob has ${size} bytes, its manifest says ${identity.size}`;
-      return hashMatches(hash, identity.digest) ? undefined : 'blob does not hash to its digest';
+      if (size !== identity.size) {
+        return { what: `blob has ${size} bytes, its manifest says ${identity.size}`, damaged: true };
+      }
+      return hashMatches(hash, identity.digest)
+        ? undefined
+        : { what: 'blob does not hash to its digest', damaged: true };
     } finally {
       places.release();
     }
@@ -94,17 +99,18 @@ export async function verify(
   }
 
   /** What is missing or wrong is a problem; what could not be looked at is neither, and ends in its own exit code. */
-  function notChecked(error: unknown): string | undefined {
+  function notChecked(error: unknown): Finding | undefined {
     if (!(error instanceof PublishError) || both.aborted) throw error;
-    if (error.exitCode === 4 || error.exitCode === 6) return error.message;
+    if (error.exitCode === 4) return { what: error.message };
+    if (error.exitCode === 6) return { what: error.message, damaged: true };
     unchecked.push(error);
     return undefined;
   }
 
   const child = oncePerKey(async (digest: Digest): Promise<Manifest | undefined> => {
     const manifest = await readManifest(withDigest(reference, digest)).catch((error: unknown) => {
-      const what = notChecked(error);
-      if (what !== undefined) problems.push({ digest, what });
+      const finding = notChecked(error);
+      if (finding !== undefined) problems.push({ digest, ...finding });
       return undefined;
     });
     if (manifest !== undefined) await below(manifest);

@@ -38,7 +38,7 @@ export async function getManifest(
       { method: 'GET', to, scopes: [scopeOf(step)], headers: { accept: MANIFEST_ACCEPT } },
       options,
     );
-    if (meaningOf(READ, response.status) === 'found') return readManifest(step, response, asked);
+    if (meaningOf(READ, response.status) === 'found') return readManifest(step, response, asked, options.signal);
     const refusal = await readRefusal(response);
     const meaning = meaningOf(READ, refusal.status);
     switch (meaning) {
@@ -59,9 +59,10 @@ async function readManifest(
   step: Step,
   response: HttpResponse,
   asked: Digest | undefined,
+  signal: AbortSignal,
 ): Promise<Read<ManifestAnswer>> {
   await refuseHtml(step, response, 'a manifest');
-  const body = await wholeBody(step, response, MANIFEST_SIZE_MAX, (cause) => tooLarge(step, cause));
+  const body = await wholeBody(step, response, signal, MANIFEST_SIZE_MAX, (cause) => tooLarge(step, cause));
   if (body.kind !== 'done') {
     if (body.kind === 'broken') return body;
     throw body.error;
@@ -87,7 +88,9 @@ export async function readBlob(
   return readAgain<Uint8Array>(retries, async () => {
     const response = await foundBlob(wire, step, blob, options);
     if (response instanceof PublishError) return { kind: 'wrong', error: response };
-    const body = await wholeBody(step, response, blob.size, (cause) => wrongLength(step, response, blob, cause));
+    const body = await wholeBody(step, response, options.signal, blob.size, (cause) =>
+      wrongLength(step, response, blob, cause),
+    );
     const error = body.kind === 'done' ? checkBytes(body.value, blob, step.doing) : undefined;
     return error === undefined ? body : { kind: 'wrong', error };
   });
@@ -155,12 +158,15 @@ export async function readAgain<T>(retries: number, read: () => Promise<Read<T>>
 export async function wholeBody(
   step: Step,
   response: HttpResponse,
+  signal: AbortSignal,
   limit: number,
   tooLong: (cause: PublishError) => PublishError,
 ): Promise<Read<Uint8Array>> {
   try {
     return done(await response.bytes(limit));
   } catch (error) {
+    // The end of a run is no failure of this step, whatever it ended by.
+    if (signal.aborted) throw error;
     if (error instanceof PublishError && error.code === 'PROTOCOL_VIOLATED')
       return { kind: 'wrong', error: tooLong(error) };
     if (error instanceof PublishError && error.code === 'NETWORK_FAILED') {

@@ -62,7 +62,7 @@ async function readPage(
   return readAgain<Page>(retries, async () => {
     const headers = { accept: MEDIA_TYPES.ociIndex };
     const response = await sendTo(wire, step, { method: 'GET', to, headers, scopes: [scopeOf(step)] }, options);
-    if (meaningOf(REFERRERS, response.status) === 'listed') return readList(wire, step, response);
+    if (meaningOf(REFERRERS, response.status) === 'listed') return readList(wire, step, response, options.signal);
     const refusal = await readRefusal(response);
     const meaning = meaningOf(REFERRERS, refusal.status);
     switch (meaning) {
@@ -83,12 +83,12 @@ async function readPage(
  * Whoever knows no such path may answer it with a page of its own and 200; the type tells. One that is generic leaves
  * the word to the body.
  */
-async function readList(wire: Wire, step: Step, response: HttpResponse): Promise<Read<Page>> {
+async function readList(wire: Wire, step: Step, response: HttpResponse, signal: AbortSignal): Promise<Read<Page>> {
   if (isHtml(response.headers)) {
     await response.discard();
     return done({ kind: 'none', error: violated(step, response, 'with an HTML page where a list belongs') });
   }
-  const body = await wholeBody(step, response, MANIFEST_SIZE_MAX, (cause) => tooLarge(step, cause));
+  const body = await wholeBody(step, response, signal, MANIFEST_SIZE_MAX, (cause) => tooLarge(step, cause));
   if (body.kind !== 'done') {
     if (body.kind === 'broken') return body;
     throw body.error;

@@ -39,6 +39,16 @@ export function buildxMetadata(file: SpecFile, options: MetadataOptions): readon
   return chosen(bake, root, options.bakeTargets ?? []).map((target) => readBuild(target, options));
 }
 
+/**
+ * Whether the file is one of bake, which keeps its builds by target.
+ *
+ * @throws PublishError `SPEC_INVALID` for what is no JSON
+ */
+export function isBakeMetadata(file: SpecFile): boolean {
+  const root = readJson(file);
+  return root.kind === 'map' && bakeTargets(root).size > 0;
+}
+
 const HINT = 'Name a file of docker buildx build --metadata-file, of bake, or a descriptor.';
 
 /** Objects that hold a build; the top of bake's file has `buildx.build.warnings` besides. */
@@ -95,12 +105,16 @@ function readBuild(build: TreeMap, options: MetadataOptions): SourceRequest {
 }
 
 function descriptorDigest(entry: TreeEntry | undefined): TreeEntry | undefined {
-  return entry?.value.kind === 'map' ? entry.value.entries.get('digest') : undefined;
+  if (entry === undefined || entry.value.kind === 'nothing') return undefined;
+  if (entry.value.kind === 'map') return entry.value.entries.get('digest');
+  throw invalid(entry.value.at, `${DESCRIPTOR} is no descriptor`, HINT);
 }
 
 /** Of the names that the build was pushed by, the target's repository, else one of its registry, else the first. */
 function namedRepository(node: TreeNode | undefined, target: Reference): Reference {
-  if (node?.kind !== 'text' || node.text.trim() === '') return target;
+  if (node === undefined || node.kind === 'nothing') return target;
+  if (node.kind !== 'text' || node.bare === true) throw invalid(node.at, `${NAMES} is no text`, HINT);
+  if (node.text.trim() === '') return target;
   const names = node.text.split(',').map((name) => placed(node.at, () => parseReference(name.trim())));
   const repositoryOf = ({ host, repository }: Reference): string => formatReference({ host, repository });
   return (

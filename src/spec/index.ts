@@ -1,4 +1,4 @@
-export { buildxMetadata, type MetadataOptions } from './buildx-metadata.ts';
+export { buildxMetadata, isBakeMetadata, type MetadataOptions } from './buildx-metadata.ts';
 export { type DigestFile, type DigestsOptions, digestsFolder } from './digests-folder.ts';
 export { type ActionMetadata, metadataAction } from './metadata-action.ts';
 export { readSpec, readSpecs } from './read-spec.ts';

@@ -102,7 +102,7 @@ export function readJson(file: SpecFile, readText: ReadText = (text) => text): T
     if (literal !== undefined) return { kind: 'text', text: readText(literal, at), at };
     const word = take(WORD);
     if (word === undefined) throw fail('a value');
-    return word === 'null' ? { kind: 'nothing', at } : { kind: 'text', text: word, at };
+    return word === 'null' ? { kind: 'nothing', at } : { kind: 'text', text: word, at, bare: true };
   };
 
   take(SPACE);

@@ -1,7 +1,8 @@
 import type { Platform } from '../model/descriptor.ts';
 import { isDigest } from '../model/digest.ts';
+import { imageReference } from '../model/image-reference.ts';
 import { normalizePlatform, parsePlatform } from '../model/platform.ts';
-import { isLayoutHost, parseReference, type Reference, withDigest } from '../model/reference.ts';
+import { isLayoutHost, type Reference, withDigest } from '../model/reference.ts';
 import type { SourceRequest } from '../publish/request.ts';
 import { invalid, placed } from './failure.ts';
 import type { PlatformMap } from './schema.ts';
@@ -13,7 +14,7 @@ import type { PlatformMap } from './schema.ts';
  */
 export function readReference(text: string, at: string, target: Reference): Reference {
   if (isDigest(text)) return withDigest(target, text);
-  return placed(at, () => parseReference(text));
+  return placed(at, () => imageReference(text));
 }
 
 /**

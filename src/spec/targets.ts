@@ -1,13 +1,6 @@
+import { imageReference } from '../model/image-reference.ts';
 import { quoted } from '../model/quoted.ts';
-import {
-  formatReference,
-  isLayoutHost,
-  isTag,
-  parseReference,
-  type Reference,
-  withTag,
-  writtenReference,
-} from '../model/reference.ts';
+import { formatReference, isLayoutHost, isTag, type Reference, withTag, writtenReference } from '../model/reference.ts';
 import { invalid, placed } from './failure.ts';
 
 /** A target and where it was written. */
@@ -22,7 +15,7 @@ export type PlacedText = { readonly text: string; readonly at: string };
  * @throws PublishError `SPEC_INVALID`
  */
 export function readTarget({ text, at }: PlacedText): PlacedTarget {
-  const reference = placed(at, () => parseReference(text));
+  const reference = placed(at, () => imageReference(text));
   if (reference.digest !== undefined) {
     throw invalid(
       at,

@@ -6,7 +6,8 @@ import { invalid } from './failure.ts';
  * architecture `386` is no number at all. `at` is `file:line:column`, both counted from 1, in UTF-16 units.
  */
 export type TreeNode =
-  | { readonly kind: 'text'; readonly text: string; readonly at: string }
+  /** `bare`: a number or a word of JSON, as it was written. */
+  | { readonly kind: 'text'; readonly text: string; readonly at: string; readonly bare?: true }
   /** A key without a value, or `null`. */
   | { readonly kind: 'nothing'; readonly at: string }
   | { readonly kind: 'list'; readonly items: readonly TreeNode[]; readonly at: string }

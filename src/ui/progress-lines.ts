@@ -39,7 +39,7 @@ function isMany({ lists }: Tally): boolean {
 }
 
 function listsTitle({ lists: { total, done, failed } }: Tally, theme: Theme): string {
-  const parts = [`lists ${done} of ${total}`, ...(failed > 0 ? [`failed ${failed}`] : [])];
+  const parts = [`${done} of ${total} lists done`, ...(failed > 0 ? [`failed ${failed}`] : [])];
   return joined(parts, theme);
 }
 
@@ -124,7 +124,8 @@ export function eventLine(event: PublishEvent, tally: Tally, theme: Theme): stri
     }
     case 'manifest.done': {
       const name = tally.images.get(event.digest) ?? 'manifest';
-      return `  ${name} ${event.digest} ${event.manifest} (${tally.imagesDone.size} of ${tally.planned.size})`;
+      const where = event.repository === undefined ? '' : ` in ${untrusted(event.repository, 300)}`;
+      return `  ${name} ${event.digest} ${event.manifest}${where} (${tally.imagesDone.size} of ${tally.planned.size})`;
     }
     case 'tag.done':
       return `tag ${untrusted(event.reference, 300)} ${event.action}: ${event.digest}`;
@@ -141,9 +142,10 @@ function listLine(event: PublishEvent, { lists: { done, total } }: Tally, theme:
     case 'run.start':
       return `publishing ${plural(event.lists, 'list')}`;
     case 'list.done': {
-      const head = `list ${done} of ${total}: ${untrusted(event.target, 300)}`;
+      const head = `${done} of ${total} lists done: ${untrusted(event.target, 300)}`;
       if (event.error === undefined) return `${head} ${event.digest ?? ''}`.trimEnd();
-      return `${head} ${paint(theme, 'bad', 'failed')}: ${untrusted(event.error, 1000)}`;
+      // Why, is told by the summary, once for all that one thing stopped.
+      return `${head} ${paint(theme, 'bad', 'failed')}`;
     }
     case 'warning':
       return warningLine(event.text, theme);

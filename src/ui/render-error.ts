@@ -9,7 +9,12 @@ import { flow, page, paint, type Theme } from './theme.ts';
 export type TagEvent = Extract<PublishEvent, { kind: 'tag.done' }>;
 
 /** What else is known when a run fails. `tags`: those done before, of all its lists, where some were to be moved. */
-export type Circumstances = { readonly tags?: readonly TagEvent[]; readonly debug?: boolean };
+export type Circumstances = {
+  readonly tags?: readonly TagEvent[];
+  readonly debug?: boolean;
+  /** A summary has said why each list failed. */
+  readonly summarised?: boolean;
+};
 
 /** Tags that a message names at most: the summary of several lists has them all. */
 const NAMES = 10;
@@ -21,7 +26,7 @@ const BUG_HINT = 'Please report it, with the output of the same command and --de
  * printed, as messages of others may quote secrets (a JSON parser quotes the text it could not read).
  */
 export function renderError(error: unknown, theme: Theme, circumstances: Circumstances = {}): string {
-  const { message, hint } = describe(error);
+  const { message, hint } = describe(circumstances.summarised ? withoutReason(error) : error);
   const facts = flow(factsOf(error, circumstances), theme, '  ');
   const stack = circumstances.debug ? framesOf(error) : [];
   const head = `${paint(theme, 'bad', 'error:')} ${message}`;
@@ -70,6 +75,13 @@ function describe(error: unknown): { readonly message: string; readonly hint: st
   }
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { message: `this is a bug of manifest-publish: ${untrusted(text, 2000)}`, hint: BUG_HINT };
+}
+
+/** Of several lists that failed only how many and which: a long reason that was said already hides that. */
+function withoutReason(error: unknown): unknown {
+  if (!(error instanceof PublishError) || error.code !== 'LISTS_FAILED' || !(error.cause instanceof Error))
+    return error;
+  return error.with({ message: error.message.replace(`; the first because ${error.cause.message}`, '') });
 }
 
 function factsOf(error: unknown, { tags }: Circumstances): string[] {

@@ -102,7 +102,7 @@ function targetRows(list: ListReport, report: PublishReport): Cell[][] {
       : distinct(list.images.flatMap(({ placed }) => placed.filter(({ repository }) => repository === place)));
     told.add(place);
     return [
-      { text: word(target, report), style: STYLES[target.action] },
+      { text: word(target, report), style: styleOf(target) },
       target.reference,
       ...COUNTS.map((how) => (blobs === undefined ? '' : blank(count(blobs, how)))),
     ];
@@ -121,6 +121,13 @@ function placeOf({ reference }: TargetOutcome): string {
   return name === 'oci' ? reference : name;
 }
 
+const NOT_RUN = 'not run';
+
+/** The run ended, for something else, before the list was begun or done: nothing is wrong with it. */
+function isNotRun(target: TargetOutcome): boolean {
+  return target.action === 'failed' && target.error.code === 'NOT_RUN';
+}
+
 /** Different failures that are told at most; the table above them has every target. */
 const FAILURES = 20;
 
@@ -130,12 +137,14 @@ function failures(lists: readonly ListReport[], theme: Theme): string[] {
   for (const target of lists.flatMap(({ targets }) => targets)) {
     if (target.action !== 'failed') continue;
     const { code, message } = target.error;
-    const text = code === 'NOT_RUN' ? 'not run' : `${untrusted(message, 1000)} (${code})`;
+    const text = isNotRun(target) ? NOT_RUN : `${untrusted(message, 1000)} (${code})`;
     names.set(text, [...(names.get(text) ?? []), untrusted(target.reference, 300)]);
   }
   const lines = [...names].map(([text, references]) => {
     const more = references.length > 3 ? ` and ${references.length - 3} more` : '';
-    return `  ${paint(theme, 'bad', 'failed:')} ${references.slice(0, 3).join(', ')}${more}: ${text}`;
+    const shown = `${references.slice(0, 3).join(', ')}${more}`;
+    if (text === NOT_RUN) return `  ${paint(theme, 'quiet', `${NOT_RUN}:`)} ${shown}`;
+    return `  ${paint(theme, 'bad', 'failed:')} ${shown}: ${text}`;
   });
   const rest = lines.length - FAILURES;
   return rest <= 0 ? lines : [...lines.slice(0, FAILURES), `  and ${rest} more, which --report has`];
@@ -150,7 +159,7 @@ function manyLists(report: PublishReport, theme: Theme): string[] {
       told,
     );
     return list.targets.map((target, at) => [
-      { text: word(target, report), style: STYLES[target.action] },
+      { text: word(target, report), style: styleOf(target) },
       target.reference,
       target.digest === undefined ? '' : digestCell(target.digest),
       blank(list.images.filter((image) => image.kind === 'image').length),
@@ -159,10 +168,15 @@ function manyLists(report: PublishReport, theme: Theme): string[] {
     ]);
   });
   const time = report.dryRun ? '' : ` in ${formatDuration(report.totals.seconds * 1000)}`;
-  const failed = report.lists.filter(({ targets }) => targets.some(({ action }) => action === 'failed')).length;
+  const failed = report.lists.filter(({ targets }) => targets.some((one) => one.action === 'failed' && !isNotRun(one)));
+  const notRun = report.lists.filter(({ targets }) => targets.some(isNotRun)).filter((list) => !failed.includes(list));
+  const bad = [
+    ...(failed.length > 0 ? [`${failed.length} failed`] : []),
+    ...(notRun.length > 0 ? [`${notRun.length} ${NOT_RUN}`] : []),
+  ].join(', ');
   const head = `${plural(report.lists.length, 'list')}${time}`;
   return [
-    failed === 0 ? head : `${head}   ${paint(theme, 'bad', `${failed} failed`)}`,
+    bad === '' ? head : `${head}   ${paint(theme, 'bad', bad)}`,
     ...tableLines(LIST_COLUMNS, rows, theme),
     ...failures(report.lists, theme),
   ];
@@ -188,14 +202,19 @@ const STYLES: Record<TargetOutcome['action'], Style> = {
   failed: 'bad',
 };
 
+function styleOf(target: TargetOutcome): Style {
+  return isNotRun(target) ? 'quiet' : STYLES[target.action];
+}
+
 /** `created` of a dry run is what it would be. */
 function word(target: TargetOutcome, report: PublishReport): string {
+  if (isNotRun(target)) return NOT_RUN;
   const would = { created: 'would create', updated: 'would update', unchanged: 'unchanged', failed: 'would fail' };
   return report.dryRun ? would[target.action] : target.action;
 }
 
 function verb(target: TargetOutcome, report: PublishReport, theme: Theme): string {
-  return paint(theme, STYLES[target.action], word(target, report));
+  return paint(theme, styleOf(target), word(target, report));
 }
 
 function pinned(target: TargetOutcome): string {

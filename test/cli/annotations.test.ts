@@ -8,7 +8,7 @@ describe('annotations', () => {
     [['a=b', 'a=c'], { a: 'c' }],
     [['a=b=c', 'e='], { a: 'b=c', e: '' }],
     [['index:a=b'], { a: 'b' }],
-    [['indexed:a=b'], { 'indexed:a': 'b' }],
+    [['index.ed:a=b'], { 'index.ed:a': 'b' }],
     [['org.example/a:b=index:c=d'], { 'org.example/a:b': 'index:c=d' }],
     [[], {}],
   ])('%j of an index', (texts, expected) => {
@@ -49,13 +49,16 @@ describe('annotations with places', () => {
       { index: {}, entries: [{ platform: arm, annotations: { a: 'b=c' } }] },
     ],
     [['index,manifest-descriptor:a='], { index: { a: '' }, entries: [{ annotations: { a: '' } }] }],
-    [['indexed:a=b'], { index: { 'indexed:a': 'b' }, entries: [] }],
+    [['index.ed:a=b'], { index: { 'index.ed:a': 'b' }, entries: [] }],
   ])('%j', (texts, expected) => {
     expect(placedAnnotations(texts, {})).toEqual(expected);
   });
 
   it.each([
     ['manifest:a=b', 'cannot annotate the manifest'],
+    ['descriptor[linux/amd64:a.b=c', 'no place "descriptor[linux/amd64"'],
+    [':a.b=c', 'no place ""'],
+    ['descriptors:a.b=c', 'no place "descriptors"'],
     ['index-descriptor:a=b', 'cannot annotate the index-descriptor'],
     ['index,other:a=b', 'cannot annotate the other'],
     ['index[linux/amd64]:a=b', 'of an index has no platform'],

@@ -15,7 +15,7 @@ describe('what a flag names', () => {
     expect(await readInput(path, '--file', world())).toEqual({ name: path, text: 'x' });
     const pieces = Readable.from([Buffer.from('caf\u00c3', 'latin1'), Buffer.from([0xa9]), '!']);
     expect(await readInput('-', '--file', world(pieces))).toEqual({ name: '-', text: 'caf\u00e9!' });
-    expect(await readInput('env:NAME', '--file', world())).toEqual({ name: 'NAME', text: 'text' });
+    expect(await readInput('env:NAME', '--file', world())).toEqual({ name: 'env:NAME', text: 'text' });
     await expect(readInput('env:OTHER', '--file', world())).rejects.toThrow('empty or not set: OTHER');
   });
 

@@ -26,7 +26,7 @@ describe('a publish request', () => {
   });
 
   it('needs a source, also from callers that no compiler checks', () => {
-    for (const sources of [[], undefined, 'a string']) {
+    for (const sources of [[], undefined]) {
       const options = { target: 'reg.test/a:1', sources } as unknown as Parameters<typeof publishRequest>[0];
       expect(() => publishRequest(options)).toThrow(/there is no source/);
     }
@@ -55,4 +55,42 @@ describe('a publish request', () => {
       'no platform is expected',
     );
   });
+
+  it('guards an image at TARGET where a further tag is a reference, as imagetools create -t has it', () => {
+    const guarded = (tags: readonly string[]) =>
+      publishRequest({ target: 'acme/app:1', sources: ['b'], tags }).guardsImage;
+    expect([[], ['2'], ['2', 'acme/app:3'], ['acme/app:1']].map(guarded)).toEqual([undefined, undefined, true, true]);
+  });
+
+  it('says of a digest in the place of TARGET that TARGET is missing, where further tags were named', () => {
+    const hint = expect.stringMatching(/^TARGET is missing before the sources/);
+    const target = `acme/app@${DIGEST}`;
+    expect(() => publishRequest({ target, sources: ['b'], tags: ['acme/app:1'] })).toThrow(
+      expect.objectContaining({ code: 'USAGE_INVALID', hint }),
+    );
+    expect(() => publishRequest({ target, sources: ['b'] })).toThrow(
+      expect.objectContaining({ hint: expect.stringMatching(/^Leave out @/) }),
+    );
+  });
+
+  it.each(['linux/arm64', 'Linux/ARM/v7', 'windows/amd64'])(
+    'takes %s for a platform, not for an image of Docker Hub',
+    (text) => {
+      const error = expect.objectContaining({
+        code: 'REFERENCE_INVALID',
+        message: expect.stringContaining('is a platform, not an image'),
+        hint: expect.stringContaining(`docker.io/${text}`),
+      });
+      expect(() => publishRequest({ target: 'acme/app:1', sources: [text] })).toThrow(error);
+      expect(() => publishRequest({ target: text, sources: ['b'] })).toThrow(error);
+      expect(() => publishRequest({ target: 'acme/app:1', sources: [`linux/amd64=${text}`] })).toThrow(error);
+    },
+  );
+
+  it.each(['linux/arm64:1', 'docker.io/linux/arm64', 'linux/tool', 'acme/arm64', 'linux/arm64/tool'])(
+    'takes %s for an image',
+    (text) => {
+      expect(publishRequest({ target: 'acme/app:1', sources: [text] }).sources).toHaveLength(1);
+    },
+  );
 });

@@ -75,6 +75,41 @@ describe('requests', () => {
   });
 });
 
+describe('requests of those who hold a place already', () => {
+  const holding = { holding: true };
+
+  it('go beyond the width where it is used up, one at a time', async () => {
+    const { take } = limiter({ requests: 2 });
+    const held = await Promise.all([take('a', never), take('a', never)]);
+    const first = take('a', never, holding);
+    const second = take('a', never, holding);
+    expect(await settled([first, second])).toBe(1);
+    (await first).release();
+    expect(await settled([second])).toBe(1);
+    const third = take('a', never, holding);
+    expect(await settled([third])).toBe(0);
+    held[0]?.release();
+    expect(await settled([third])).toBe(1);
+    expect(await settled([take('a', never)])).toBe(0);
+  });
+
+  it('go before all others, and leave the queue when they are aborted', async () => {
+    const { take } = limiter({ requests: 2 });
+    const held = await Promise.all([take('a', never), take('a', never), take('a', never, holding)]);
+    const stop = new AbortController();
+    const earlier = take('a', never);
+    const gone = take('a', stop.signal, holding);
+    const later = take('a', never, holding);
+    stop.abort(new Error('stop'));
+    await expect(gone).rejects.toThrow('stop');
+    held[0]?.release();
+    expect(await settled([later])).toBe(1);
+    expect(await settled([earlier])).toBe(0);
+    held[1]?.release();
+    expect(await settled([earlier])).toBe(1);
+  });
+});
+
 describe('copies', () => {
   it('of more than 4 MiB are as many at a time as there are jobs', async () => {
     const { takeCopy } = limiter({ jobs: 3 });

@@ -69,7 +69,7 @@ withPeers(['docker-registry'], "Debian's docker-registry", () => {
       tag: TAG,
       old: before.manifest.digest,
       list: LIST,
-      held: () => digestOfTag(host, repository, TAG),
+      held: () => tagIn(host, repository),
       blobs: async () => {
         const seen = await Promise.all(
           BLOBS.map(
@@ -83,3 +83,15 @@ withPeers(['docker-registry'], "Debian's docker-registry", () => {
     });
   }
 });
+
+/**
+ * What the tag holds. distribution 2.8 truncates a tag's file before it writes it (registry/storage/driver/filesystem,
+ * `Writer` without `append`), so that who reads while a PUT is being carried out may be told that the tag is not there.
+ */
+async function tagIn(host: string, repository: string): Promise<string | undefined> {
+  for (let looks = 1; ; looks += 1) {
+    const held = await digestOfTag(host, repository, TAG);
+    if (held !== undefined || looks === 5) return held;
+    await new Promise((done) => setTimeout(done, 200));
+  }
+}

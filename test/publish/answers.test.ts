@@ -114,6 +114,19 @@ describe('order and repair', () => {
 });
 
 describe('sources', () => {
+  it('that end the run are not taken for the tag that was being read meanwhile', () =>
+    withRegistry({}, async (registry) => {
+      seedImage(registry, 't/all', '1', { platform: amd64 });
+      registry.addFault({ operation: 'manifestGet', repository: 't/all', action: { kind: 'stall', bytes: 10 } });
+      const run = publishTo(registry, 't/all:1', ['localhost:1/x/y:1'], { network: { retries: 0 } });
+      await expect(run).rejects.toMatchObject({
+        side: 'source',
+        registry: 'localhost:1',
+        repository: 'x/y',
+        message: expect.stringMatching(/^reading localhost:1\/x\/y:1: (?!.*reading)/),
+      });
+    }));
+
   it('does not wait for a source when the target has the blob', () =>
     withRegistry({ mount: { mode: 'ignore' } }, async (registry) => {
       const image = seedImage(registry, 't/a', '1', { platform: amd64, layers: 1 });

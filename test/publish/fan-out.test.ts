@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { parseReference } from '../../src/model/reference.ts';
+import type { PublishPorts } from '../../src/publish/ports.ts';
 import { publish } from '../../src/publish/publish.ts';
 import type { FaultRule, RunningRegistry } from '../../src/registry-server/index.ts';
-import { seedImage } from '../helpers/images.ts';
+import { putBuilt, seedImage } from '../helpers/images.ts';
 import { requestOf, withPorts } from '../helpers/publishing.ts';
-import { requests } from '../helpers/registry.ts';
+import { requests, startRegistry } from '../helpers/registry.ts';
 import { MIB, readsOf, type Settled, type Stage, withStage } from './fan-out-stage.ts';
 
 /** Policy's clock runs so much faster than the world where a test hangs on it; its second, in ms of the world. */
@@ -219,6 +220,34 @@ describe('a list for three registries, on one of them for two repositories', () 
       expect(targets[2]?.missingFrom('t/too', '1')).toEqual([]);
     });
   });
+});
+
+describe('an image of a registry that refuses mounts, for two repositories there', () => {
+  const platform = { os: 'linux', architecture: 'amd64' };
+
+  it.each([
+    ['five large layers and', 5, 4 * MIB + 1, {}],
+    ['five large layers and, one copied at a time,', 5, 4 * MIB + 1, { jobs: 1 }],
+    ['150 tiny layers and', 150, 14, {}],
+  ])(
+    'with %s its layers in the first gets to both',
+    { timeout: 20_000 },
+    async (_what, layers, layerBytes, network) => {
+      const registry = await startRegistry({ changes: { mount: { mode: 'ignore' } } });
+      const image = seedImage(registry, 's/a', '1', { platform, layers, layerBytes });
+      putBuilt(registry, 't/1', image, 'old');
+      const [first = '', second = ''] = ['t/1', 't/2'].map((repository) => `${registry.host}/${repository}:1`);
+      const request = requestOf(first, [`${registry.host}/s/a:1`], { also: [second] });
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(new Error('it has not ended')), 10_000);
+      const run = (ports: PublishPorts, signal: AbortSignal) =>
+        publish(request, ports, AbortSignal.any([signal, late.signal]));
+      const report = await withPorts({ network }, run, [registry]).finally(() => clearTimeout(timer));
+      expect(report.lists[0]?.targets.map(({ action }) => action)).toEqual(['created', 'created']);
+      expect(registry.missingFrom('t/2', '1')).toEqual([]);
+      expect(requests(registry, 'uploadPut').filter(({ path }) => path.includes('/t/1/'))).toEqual([]);
+    },
+  );
 });
 
 function hows(done: readonly Settled[]): readonly string[] {

@@ -110,6 +110,8 @@ describe('a list that fails', () => {
       const error = await failureOf(publishAll([registry], lists, { keepGoing: true, onEvent }));
       expect([error.code, error.exitCode]).toEqual(['LISTS_FAILED', 9]);
       expect(error.message).toContain(`1 of 5 lists failed: ${registry.host}/x/c:1`);
+      // All that failed is of one kind: what helps against it is what is said.
+      expect(error.hint).toBe((error.cause as PublishError).hint);
       expect(actionsOf(error.report)).toEqual(['created', 'created', 'SOURCE_NOT_FOUND', 'created', 'created']);
       expect(error.moved).toEqual(['a', 'b', 'd', 'e'].map((name) => `${registry.host}/x/${name}:1`));
       const ended = events.flatMap((event) => (event.kind === 'list.done' && event.error ? [event.target] : []));

@@ -195,6 +195,30 @@ describe('what a tag held before', () => {
       const harmless = await publishTo(registry, 't/app:arm64', ['t/app:arm64']);
       expect(harmless.warnings).toEqual([]);
     }));
+
+  it.each([false, true])('is not replaced where it may have been meant as a source; a dry run: %j', (dryRun) =>
+    withRegistry({}, async (registry) => {
+      seedImage(registry, 't/app-amd64', '1', { platform: { os: 'linux', architecture: 'amd64' } });
+      seedImage(registry, 't/app-arm64', '1', { platform: { os: 'linux', architecture: 'arm64' } });
+      const options = { guardsImage: true, dryRun, also: [`${registry.host}/t/app:1`] } as const;
+      const { length } = registry.journal;
+      const before = registry.tagOf('t/app-amd64', '1');
+      await expect(publishTo(registry, 't/app-amd64:1', ['t/app-arm64:1'], options)).rejects.toMatchObject({
+        code: 'TAG_EXISTS',
+        exitCode: 7,
+        message: expect.stringContaining(`${registry.host}/t/app-amd64:1 is an image of its own (${before})`) as string,
+        hint: expect.stringMatching(
+          /^TARGET comes first: publish TARGET SOURCE\.\.\.; .* without -t first\.$/,
+        ) as string,
+      });
+      expect(registry.journal.slice(length).filter(({ method }) => !['GET', 'HEAD'].includes(method))).toEqual([]);
+      expect(registry.tagOf('t/app-amd64', '1')).toBe(before);
+      // An image among the sources is where it belongs, and a further tag may be one.
+      const further = { ...options, also: [`${registry.host}/t/app-arm64:1`] };
+      const report = await publishTo(registry, 't/app-amd64:1', ['t/app-amd64:1'], further);
+      expect(report.warnings).toEqual([expect.stringMatching(/app-arm64:1 is an image of its own/)]);
+    }),
+  );
 });
 
 it('never publishes a list of nothing', () =>

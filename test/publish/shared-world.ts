@@ -4,7 +4,7 @@ import { digestOf } from '../../src/model/digest.ts';
 import type { Clock } from '../../src/publish/ports.ts';
 import type { Seat } from '../../src/publish/shared-read.ts';
 import { createSharedReads, type SharedReads } from '../../src/publish/shared-reads.ts';
-import type { BlobIdentity, CopyPlaces } from '../../src/registry/client.ts';
+import type { BlobIdentity, CopyPlaces, Limiter } from '../../src/registry/client.ts';
 import { fakeClient, fakePorts } from './fakes.ts';
 
 /** A clock that is turned by hand. */
@@ -26,10 +26,12 @@ export function manualClock(): ManualClock {
         const sleeper = { at: now + milliseconds, wake: resolve };
         sleepers.add(sleeper);
         setMaxListeners(0, signal);
-        signal.addEventListener('abort', () => {
+        const stop = (): void => {
           sleepers.delete(sleeper);
           reject(signal.reason);
-        });
+        };
+        if (signal.aborted) stop();
+        else signal.addEventListener('abort', stop);
       }),
     sleeping: () => sleepers.size,
     async pass(milliseconds) {
@@ -70,7 +72,7 @@ export type World = {
 const PIECE = 64 * 1024;
 
 /** A blob of this size at the hosts `a.test` and `b.test`. `slowly`: each piece comes by itself, as from a socket. */
-export function world(size: number, slowly = false): World {
+export function world(size: number, slowly = false, limiter?: Limiter): World {
   const bytes = Buffer.alloc(size);
   for (let at = 0; at + 4 <= size; at += 4) bytes.writeUInt32LE(at, at);
   const digest = digestOf(bytes);
@@ -94,7 +96,8 @@ export function world(size: number, slowly = false): World {
       },
     }),
   );
-  const reads = createSharedReads({ ...fakePorts(clients), clock });
+  const ports = fakePorts(clients);
+  const reads = createSharedReads({ ...ports, clock, limiter: limiter ?? ports.limiter });
   return { clock, reads, bytes, blob: { digest, size }, opened, open, breaks };
 }
 
@@ -130,17 +133,23 @@ export async function seated({ reads, blob }: World, names: readonly string[]): 
   });
 }
 
-/** Opens the seat for a member whose copy holds these places. */
-export function openSeat(
+type SeatWishes = { readonly host?: string; readonly signal?: AbortSignal };
+
+/** Opens the seat for a member; undefined when it has missed the read. */
+export async function openSeat(
   seat: Seat | undefined,
-  {
-    host = 'a.test',
-    signal = new AbortController().signal,
-  }: { readonly host?: string; readonly signal?: AbortSignal } = {},
-): Promise<Readable> {
+  { host = 'a.test', signal = new AbortController().signal }: SeatWishes = {},
+): Promise<Readable | undefined> {
   if (seat === undefined) throw new Error('there is no such seat');
   seat.claim();
   return seat.open({ host, repository: 's/one' }, { signal, reads: { fruitless: 0 } });
+}
+
+/** Opens it and begins. */
+export async function beginSeat(seat: Seat | undefined, wishes: SeatWishes = {}): Promise<Readable> {
+  const body = await openSeat(seat, wishes);
+  if (body === undefined || seat?.begin() !== true) throw new Error('it has missed the read');
+  return body;
 }
 
 /** Everything that is left, or the error. */

@@ -540,6 +540,8 @@ describe('what builds write', () => {
       'several targets of bake: "app", "db"',
       '--bake-target NAME',
     ],
+    ['a name that is a number', json({ 'image.name': 5, 'containerimage.digest': DIGEST }), '2:16', 'is no text', ''],
+    ['a descriptor that is a list', json({ 'containerimage.descriptor': [] }), '2:31', 'is no descriptor', ''],
     ['a name that is none', json({ 'image.name': 'a//b', 'containerimage.digest': DIGEST }), '2:16', 'not', ''],
     [
       'a manifest',

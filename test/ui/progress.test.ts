@@ -88,6 +88,16 @@ describe('a log', () => {
   });
 });
 
+test('an image that is placed in several repositories is told of each with its name', async () => {
+  const { progress, text } = bench({ mode: 'plain' });
+  const image = digest('one');
+  for (const repository of ['ghcr.io/acme/app', 'docker.io/acme/app']) {
+    progress.emit({ kind: 'manifest.done', repository, digest: image, manifest: 'pushed' });
+  }
+  await progress.stop();
+  expect(text().match(/pushed in \S+/g)).toEqual(['pushed in ghcr.io/acme/app', 'pushed in docker.io/acme/app']);
+});
+
 describe('a log of several lists', () => {
   const OTHER = 'ghcr.io/acme/app:2';
   const events: typeof STORY = [
@@ -118,7 +128,7 @@ describe('a log of several lists', () => {
     }
     const lines = text().trimEnd().split('\n');
     expect(lines).toHaveLength(301);
-    expect(lines.at(-1)).toBe(`list 300 of 300: ghcr.io/acme/app:300 ${digest('300')}`);
+    expect(lines.at(-1)).toBe(`300 of 300 lists done: ghcr.io/acme/app:300 ${digest('300')}`);
   });
 });
 

@@ -145,3 +145,44 @@ describe('failures', () => {
     expect(errorDocument(new TypeError('x')).error).toMatchObject({ code: 'BUG', exitCode: 1 });
   });
 });
+
+test('lists that were not run are not called failed', () => {
+  const [list] = sample.MANY.lists;
+  if (list === undefined) throw new Error('a sample without a list');
+  const error = { code: 'NOT_RUN', message: 'not done, since another failed: a long reason' } as const;
+  const notRun = ['a', 'b', 'c'].map((tag) => ({
+    ...list,
+    targets: [{ reference: `ghcr.io/acme/app:${tag}`, action: 'failed' as const, error }],
+    images: [],
+  }));
+  const text = renderSummary({ ...sample.MANY, lists: [...sample.MANY.lists, ...notRun] }, sample.WIDE);
+  expect(text).toContain('1 failed, 3 not run');
+  expect(text.match(/^ {2}not run +ghcr\.io/gm)).toHaveLength(3);
+  expect(text).toContain('not run: ghcr.io/acme/app:a, ghcr.io/acme/app:b, ghcr.io/acme/app:c');
+  expect(text).not.toContain('a long reason');
+});
+
+test('why lists failed is not said again after a summary', () => {
+  const cause = new PublishError('DENIED', 'a long reason', 'Log in.');
+  const error = new PublishError(
+    'LISTS_FAILED',
+    '2 of 3 lists failed: a, b; the first because a long reason',
+    'Log in.',
+    {
+      cause,
+    },
+  );
+  expect(renderError(error, sample.PLAIN)).toContain('a long reason');
+  expect(renderError(error, sample.PLAIN, { summarised: true })).toMatch(/2 of 3 lists failed: a, b\n/);
+  expect(renderError(cause, sample.PLAIN, { summarised: true })).toContain('a long reason');
+});
+
+test('a reference with its digest is not given it again, and of a layout nothing is downloaded', () => {
+  const { digest } = sample.VERIFIED;
+  const named = { ...sample.VERIFIED, reference: `ghcr.io/acme/app:1@${digest}` };
+  expect(renderVerification(named, sample.WIDE).split('\n')[0]).toBe(`✔ verified ghcr.io/acme/app:1@${digest}`);
+  const layout = { ...sample.VERIFIED, reference: 'oci:out:1' };
+  for (const deep of [true, false]) {
+    expect(renderVerification({ ...layout, deep }, sample.WIDE)).not.toContain('download');
+  }
+});

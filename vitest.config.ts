@@ -18,11 +18,22 @@ export default defineConfig({
   test: {
     projects: [
       {
-        test: { name: 'fast', include: ['test/**/*.test.ts'], exclude: [SLOW, PEERS], setupFiles, testTimeout: 20_000 },
+        test: {
+          name: 'fast',
+          include: ['test/**/*.test.ts'],
+          exclude: [SLOW, PEERS],
+          setupFiles,
+          testTimeout: 20_000,
+          // By itself vitest leaves one of two cores idle. The other lanes measure, and start programs on both.
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         test: {
           name: 'full',
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
           include: [SLOW],
           exclude: [PEERS, ...FAULTS],
           setupFiles,
@@ -30,8 +41,28 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
-      { test: { name: 'faults', include: FAULTS, setupFiles, testTimeout: 120_000, hookTimeout: 120_000 } },
-      { test: { name: 'peers', include: [PEERS], setupFiles, testTimeout: 120_000, hookTimeout: 120_000 } },
+      {
+        test: {
+          name: 'faults',
+          include: FAULTS,
+          setupFiles,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          name: 'peers',
+          include: [PEERS],
+          setupFiles,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 3 },
+        },
+      },
     ],
   },
 });

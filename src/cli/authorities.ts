@@ -4,7 +4,7 @@ import { PublishError } from '../errors.ts';
 import type { HostSettings } from '../http/endpoint.ts';
 import { readCertificateFolders } from './certificate-folders.ts';
 import { hasCertificates, mayHoldCertificates } from './certificates.ts';
-import type { Environment } from './runtime.ts';
+import type { Environment } from './environment.ts';
 import type { NetworkSettings } from './settings.ts';
 
 /** Certificates to trust besides the built-in ones, in PEM: for all hosts, and by host. */

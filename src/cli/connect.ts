@@ -14,9 +14,9 @@ import type { TrafficEvent } from '../ui/tally.ts';
 import { readAuthorities } from './authorities.ts';
 import { certificateFolders } from './certificate-folders.ts';
 import { readClientCertificates } from './client-certificates.ts';
+import type { Environment } from './environment.ts';
 import type { LayoutWriter } from './layouts.ts';
 import { type NotedEvent, registryNotes } from './registry-notes.ts';
-import type { Environment } from './runtime.ts';
 import type { NetworkSettings } from './settings.ts';
 
 /** What a run is told of while it works. */

@@ -1,7 +1,7 @@
 import { placedAnnotations } from './annotations.ts';
+import type { Environment } from './environment.ts';
 import { ATTESTATIONS, REFERRERS } from './flags.ts';
 import { type RequestSettings, requestSettings } from './request.ts';
-import type { Environment } from './runtime.ts';
 import { choice, duration, indexType, usage } from './settings.ts';
 
 /** What {@link PUBLISH_FLAGS} that say something of a list parse to. */

@@ -8,14 +8,12 @@ import type { Clock, PublishPorts } from '../publish/ports.ts';
 import type { Writer } from '../store/owner.ts';
 import type { ThemedStream } from '../ui/render.ts';
 import { connect, type Observer } from './connect.ts';
+import type { Environment } from './environment.ts';
 import { outputOn } from './output.ts';
 import type { NetworkSettings } from './settings.ts';
 
 // The only file of the program that touches `process`; everything else is handed what it needs. It loads no oclif, so
 // that the library door and the Action can use it.
-
-/** @see World.env */
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** This process, as the program sees it. */
 export type World = {

@@ -11,8 +11,8 @@ import {
 } from '../config/values.ts';
 import { PublishError } from '../errors.ts';
 import type { IndexType } from '../publish/request.ts';
-import type { RegistryClientOptions } from '../registry/remote.ts';
-import type { Environment } from './runtime.ts';
+import type { UploadSizes } from '../registry/upload-sizes.ts';
+import type { Environment } from './environment.ts';
 
 /** What {@link COMMON_FLAGS} parse to. */
 export type CommonFlags = {
@@ -43,10 +43,8 @@ export type NetworkSettings = {
   readonly retries: number;
   readonly timeout?: number;
   /** Sizes on which uploads turn, where they are not the built-in ones; tests make them small. */
-  readonly uploadSizes?: UploadSizes;
+  readonly uploadSizes?: Partial<UploadSizes>;
 };
-
-type UploadSizes = NonNullable<RegistryClientOptions['uploadSizes']>;
 
 /** Without flags, environment and configuration. */
 export const DEFAULT_NETWORK = { hosts: {}, jobs: 4, retries: 5 } satisfies NetworkSettings;

@@ -12,7 +12,8 @@ import { getManifest, readBlob } from './read.ts';
 import { listReferrers } from './referrers.ts';
 import { mountBlob, openUpload } from './session.ts';
 import { upload } from './upload.ts';
-import { createUploadLessons, type UploadMode, type UploadSizes } from './upload-lessons.ts';
+import { createUploadLessons, type UploadMode } from './upload-lessons.ts';
+import type { UploadSizes } from './upload-sizes.ts';
 import { resumeUpload } from './upload-status.ts';
 import { createAccess, type Wire } from './wire.ts';
 

@@ -1,35 +1,10 @@
 import type { Clock } from '../http/clock.ts';
 import { orAborted } from '../http/promises.ts';
 import type { UploadSession } from './client.ts';
+import { UPLOAD_SIZES, type UploadSizes } from './upload-sizes.ts';
 
 /** How blobs are sent, as the configuration has it; `chunkSize` in bytes. */
 export type UploadMode = { readonly mode: 'auto' | 'whole' | 'chunks'; readonly chunkSize?: number };
-
-/** The figures on which uploads turn, in bytes but for the last. */
-export type UploadSizes = {
-  /** First size of a chunk: ECR and serverless-registry take none that is smaller. */
-  readonly chunk: number;
-  /** Where a 416 to a chunk leads at once: what GHCR takes. */
-  readonly tooLarge: number;
-  /** No chunk is made smaller than this; proxies that let less through are not seen. */
-  readonly least: number;
-  /** Blobs up to here are sent without waiting for what others learn: nginx's own limit. */
-  readonly scout: number;
-  /** How long they wait, in ms: a slow registry must not be sent one blob after the other. */
-  readonly patience: number;
-};
-
-const KIB = 1024;
-const MIB = 1024 * KIB;
-
-/** @see facts of registries: GHCR, ECR, serverless-registry, nginx `client_max_body_size` */
-export const UPLOAD_SIZES: UploadSizes = {
-  chunk: 5 * MIB,
-  tooLarge: 4 * MIB,
-  least: 512 * KIB,
-  scout: MIB,
-  patience: 1000,
-};
 
 /** ECR Public takes a thousand parts, serverless-registry ten thousand: a very large blob gets larger chunks. */
 const PARTS = 1000;

@@ -12,7 +12,7 @@ import type { PublishReport } from '../../src/publish/report.ts';
 import type { PublishRequest } from '../../src/publish/request.ts';
 import type { RegistryClient } from '../../src/registry/client.ts';
 import { createRegistryClient } from '../../src/registry/remote.ts';
-import type { UploadSizes } from '../../src/registry/upload-lessons.ts';
+import type { UploadSizes } from '../../src/registry/upload-sizes.ts';
 import {
   type JournalEntry,
   type ProfileChanges,

@@ -86,15 +86,23 @@ export async function sendHop(request: HopRequest, tools: HopTools): Promise<Hop
     endpoint.settle(scheme);
     return first;
   }
-  const resend = !request.signal.aborted && (request.body === undefined || request.body instanceof Uint8Array);
+  const resend = request.body === undefined || request.body instanceof Uint8Array;
   if (!resend || (first.kind === 'failed' && !isOtherScheme(first.error, endpoint))) return first;
+  endIfStopped(request.signal, first);
 
   const second = await sendOnce({ ...request, url: endpoint.rewrite(request.url, alternative) }, tools);
   const believed = schemeToBelieve(second, scheme, alternative);
   if (believed !== undefined) endpoint.settle(believed);
+  if (second.kind === 'failed') endIfStopped(request.signal, first);
   if (second.kind === 'failed' && believed !== alternative) return first;
   if (first.kind === 'answer') first.body.destroy();
   return second;
+}
+
+/** Half a search for the scheme has found nothing, and its 400 is not the registry's word. */
+function endIfStopped(signal: AbortSignal, first: HopResult): void {
+  if (signal.aborted && first.kind === 'answer') first.body.destroy();
+  signal.throwIfAborted();
 }
 
 /** What the second try proves about the host; undefined when it proves nothing. */

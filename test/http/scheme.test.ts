@@ -51,6 +51,18 @@ describe('a loopback host', () => {
     expect(server.requests.map(({ url }) => url).sort()).toEqual(['/0', '/1', '/2', '/3', '/4', '/5', '/6', '/7']);
   });
 
+  it('is not taken at its word when the run ends while that is being found out', async () => {
+    const server = await serve((_request, response) => {
+      response
+        .writeHead(400, { 'content-type': 'text/plain' })
+        .end('Client sent an HTTP request to an HTTPS server.\n');
+    });
+    const run = new AbortController();
+    const reason = new Error('another request has met the certificate');
+    const transport = client({ onEvent: () => run.abort(reason) });
+    await expect(ask(transport, server.host, '/v2/', { signal: run.signal })).rejects.toBe(reason);
+  });
+
   it.each([
     ['Go', 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'],
     [

@@ -77,6 +77,7 @@ async function moveTag(tag: TagState, move: TagMove): Promise<TargetOutcome & { 
   const unchanged = { reference, digest: index.digest, action: 'unchanged' } as const;
   if (tag.kind === 'present' && tag.digest === index.digest) return unchanged;
   const children = [...new Set(listed.map(({ entry }) => entry.digest))];
+  const { retries } = ports.traffic();
   const answer = await putUntilTaken(
     () => putAsAllowed(tag, move),
     (round) => placement.repair(children, round),
@@ -88,7 +89,12 @@ async function moveTag(tag: TagState, move: TagMove): Promise<TargetOutcome & { 
     if ((await read(tag, move)) === index.digest) return unchanged;
     throw answer.error.with({ side: 'target' });
   }
-  if (answer.kind === 'refused') throw refusedIndex(answer.error, composition);
+  if (answer.kind === 'refused') {
+    const error = refusedIndex(answer.error, composition);
+    // What was sent in an earlier round may have been carried out, though its answer never came.
+    if (error.moved !== undefined || ports.traffic().retries === retries) throw error;
+    await lookInto(error, tag, move);
+  }
   return { reference, digest: index.digest, action: tag.kind === 'absent' ? 'created' : 'updated', ...previousOf(tag) };
 }
 

@@ -135,6 +135,35 @@ const FOUND: Readonly<Record<string, Schedule>> = {
     ],
     endAt: 35,
   },
+  // The tag's PUT was carried out unanswered, and the next one was answered with a blob that is missing, for ever: the
+  // error said that no tag had moved.
+  'a PUT of the tag that was carried out unanswered, and then lacks a blob by the registry': {
+    images: [1, 4],
+    elsewhere: 1,
+    docker: true,
+    tags: 1,
+    old: 'overlapping',
+    guarded: false,
+    verify: false,
+    auth: 'bearer',
+    profile: { mount: { mode: 'ignore' } },
+    requests: 2,
+    jobs: 1,
+    retries: 1,
+    upload: 'auto',
+    seed: 2147483643,
+    faults: [
+      { at: 'target', operation: 'manifestPut', times: 8, action: { kind: 'loseAnswer' } },
+      {
+        at: 'target',
+        operation: 'manifestPut',
+        onTags: true,
+        nth: 3,
+        times: 8,
+        action: { kind: 'answer', status: 404, body: '{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN"}]}', headers: {} },
+      },
+    ],
+  },
   // A chunk that was refused after others had been taken: the session was cancelled where it had begun, not where it
   // stood, and stayed open.
   'a chunk that is refused after others were taken': {

@@ -43,6 +43,8 @@ export type TokenRefusal = {
 
 /** Largest answer of a token server in bytes. */
 const ANSWER_LIMIT = 1024 * 1024;
+/** In seconds; what is said to live no longer is not believed. */
+const SHORTEST_LIFE = 0.001;
 /** What the spec says a token without `expires_in` lives, in seconds. */
 const DEFAULT_LIFE = 60;
 /** Longest life that is believed, in seconds. */
@@ -187,10 +189,10 @@ function parseAnswer(bytes: Uint8Array, host: string, asked: number, secrets: Se
   return { value: new Secret(value), asked, lapses: asked + lifeOf(answer?.['expires_in']) * 1000 };
 }
 
-/** In seconds, by a number or a text of one; nonsense is as good as nothing. */
+/** In seconds, by a number or a text of one; nonsense is as good as nothing, and so is a life that would be over at once. */
 function lifeOf(said: unknown): number {
   const seconds = typeof said === 'number' || typeof said === 'string' ? Number(said) : 0;
-  return seconds > 0 ? Math.min(seconds, LONGEST_LIFE) : DEFAULT_LIFE;
+  return seconds >= SHORTEST_LIFE ? Math.min(seconds, LONGEST_LIFE) : DEFAULT_LIFE;
 }
 
 function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {

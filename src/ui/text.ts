@@ -9,14 +9,15 @@ const LOOK_AT = 64 * 1024;
  * without anything a CI runner would take for a command. At most `limit` columns.
  */
 export function untrusted(text: string, limit = 600): string {
-  const plain = stripVTControlCharacters(redact(text.slice(0, LOOK_AT)))
+  const plain = stripVTControlCharacters(text.slice(0, LOOK_AT))
     .replace(/\s+/gu, ' ')
     // Cc: escapes that are left and C1. Cf: bidirectional, zero width and tag characters. Cs: lone surrogates.
     .replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '')
     // A tall stack of accents paints over the lines above and below.
     .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
-  return cut(guard(plain), limit, '…');
+  // Only now: an invisible character within an address would have hidden it.
+  return cut(guard(redact(plain)), limit, '…');
 }
 
 /**

@@ -132,6 +132,7 @@ describe('Bearer', () => {
     ['80 % of the life it was given', { token: 't1', expires_in: 100 }, 79_000, 81_000],
     ['48 s when it was given none', { token: 't1' }, 47_000, 49_000],
     ['48 s when it was given less than nothing', { token: 't1', expires_in: -1 }, 47_000, 49_000],
+    ['48 s when it was given next to nothing', { token: 't1', expires_in: 1e-112 }, 47_000, 49_000],
     ['48 s when it was given no number', { token: 't1', expires_in: { seconds: 900 } }, 47_000, 49_000],
     ['48 s when it was given words', { token: 't1', expires_in: 'soon' }, 47_000, 49_000],
     ['80 % of a life that is written as a text', { token: 't1', expires_in: '100' }, 79_000, 81_000],

@@ -38,6 +38,8 @@ describe('untrusted text', () => {
     ['\u001b[31mred\u001b[0m \u001b]0;title\u0007end', 'red end'],
     ['a\u202eb\u200bc\u0000d', 'abcd'],
     ['#\u200b#\u200b[x]', '#|#[x]'],
+    ['see https:/\u200b/user:password@x.test/1', 'see https://***@x.test/1'],
+    ['see https://x.test/a\u0007?token=secret', 'see https://x.test/a?***'],
   ])('%j is shown as %j', (text, shown) => {
     expect(untrusted(text)).toBe(shown);
   });

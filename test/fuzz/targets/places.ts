@@ -3,6 +3,7 @@ import { classifyAddress, isInRange } from '../../../src/http/address.ts';
 import { canonicalHost, isLoopbackName } from '../../../src/http/endpoint.ts';
 import { checkNamedUrl, type Reach } from '../../../src/http/origin.ts';
 import { createProxyRule } from '../../../src/http/proxy.ts';
+import { parseUrl } from '../../../src/model/url.ts';
 import type { Random } from '../../peers/random.ts';
 import { trueClass } from '../addresses.ts';
 import { attempt, must, type Target } from '../target.ts';
@@ -127,8 +128,8 @@ const named: Target = {
     return `${random.pick(['https', 'http', 'HTTPS', 'ftp'])}://${random.pick(['', '', 'u@'])}${host}${random.pick(['', ':443', ':8443'])}/x`;
   },
   check(text) {
-    if (!URL.canParse(text)) return false;
-    const url = new URL(text);
+    const url = parseUrl(text);
+    if (url === undefined) return false;
     let taken = false;
     for (const reach of REACHES) {
       const allowed = attempt(['ORIGIN_REFUSED'], () => {

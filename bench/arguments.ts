@@ -1,36 +1,41 @@
 import { parseArgs } from 'node:util';
 import { BenchError } from './errors.ts';
-import { SITUATIONS, type Situation } from './measure.ts';
+import { AUTHS, type Wanted } from './sections.ts';
+import { MAIN_SITUATIONS, SITUATIONS } from './situations.ts';
 
 /** What the bench was asked for. */
-export type Arguments = {
+export type Arguments = Wanted & {
   readonly mode: 'table' | 'memory';
-  /** Milliseconds a request. */
-  readonly delay: number;
-  readonly runs: number;
+  /** Milliseconds more for a new connection. */
+  readonly connectionCost: number;
   readonly timeoutSeconds: number;
-  /** Ids of peers; undefined: all that are found. */
-  readonly only: readonly string[] | undefined;
-  readonly situations: readonly Situation[];
   /** Put the table into docs/bench.md. */
   readonly write: boolean;
 };
 
 export const USAGE = `npm run bench -- [options]
-  --delay MS            wait once a request (default 100)
-  --runs N              runs of each; medians are shown (default 3)
-  --only A,B            peers: ours, ours-no-verify, ours-drafts, docker, manifest-tool, crane, regctl, oras,
-                        oras-at-once, buildx
-  --situations A,B      mounts, refused, again
+  --quick               100 ms, one run, ours, the floor, crane and buildx, the main situations
+  --delay MS,MS         wait once a request (default 0,20,100)
+  --auth A,B            none, token (a bearer token for each repository, anybody gets one), login (a token for a user);
+                        default: all, the last two at the longest delay
+  --situations A,B      mounts, refused, again, interrupted, interrupted-refused, attested;
+                        default: all, the last three at the longest delay
+  --only A,B            peers: ours, ours-no-verify, ours-drafts, floor, crane, buildx, manifest-tool, regctl, docker,
+                        oras, oras-at-once, skopeo, buildah
+  --runs N              runs of each (default 5 to 1: more of those that are fast); medians are shown
+  --connection-cost MS  what a new connection costs, as with TLS (default 0)
   --timeout SECONDS     of one run of one peer (default 120)
   --memory              instead: one layer of 1 GiB, mounts refused, no delay; peak memory
   --write               put the table into docs/bench.md`;
 
 const OPTIONS = {
+  quick: { type: 'boolean', default: false },
   delay: { type: 'string' },
-  runs: { type: 'string' },
-  only: { type: 'string' },
+  auth: { type: 'string' },
   situations: { type: 'string' },
+  only: { type: 'string' },
+  runs: { type: 'string' },
+  'connection-cost': { type: 'string', default: '0' },
   timeout: { type: 'string', default: '120' },
   memory: { type: 'boolean', default: false },
   write: { type: 'boolean', default: false },
@@ -41,15 +46,19 @@ const OPTIONS = {
 export function parseArguments(argv: readonly string[], peers: readonly string[]): Arguments | 'help' {
   const values = parseOptions(argv);
   if (values.help) return 'help';
-  const names = SITUATIONS.map((situation) => situation.id);
-  const situations = list('--situations', values.situations, names) ?? names;
+  const { quick, memory } = values;
+  const known = SITUATIONS.map((situation) => situation.id);
+  const delays = values.delay ?? (memory ? '0' : quick ? '100' : '0,20,100');
   return {
-    mode: values.memory ? 'memory' : 'table',
-    delay: count('--delay', values.delay ?? (values.memory ? '0' : '100'), 0),
-    runs: count('--runs', values.runs ?? (values.memory ? '1' : '3'), 1),
+    mode: memory ? 'memory' : 'table',
+    quick,
+    delays: delays.split(',').map((text) => count('--delay', text, 0)),
+    auths: list('--auth', values.auth, AUTHS) ?? (quick ? ['none'] : undefined),
+    situations: list('--situations', values.situations, known) ?? (quick ? MAIN_SITUATIONS : undefined),
+    only: list('--only', values.only, peers) ?? (memory ? ['ours'] : undefined),
+    runs: values.runs === undefined ? undefined : count('--runs', values.runs, 1),
+    connectionCost: count('--connection-cost', values['connection-cost'], 0),
     timeoutSeconds: count('--timeout', values.timeout, 1),
-    only: list('--only', values.only, peers) ?? (values.memory ? ['ours'] : undefined),
-    situations: SITUATIONS.filter((situation) => situations.includes(situation.id)),
     write: values.write,
   };
 }
@@ -70,9 +79,14 @@ function count(option: string, text: string, least: number): number {
   return value;
 }
 
-function list(option: string, text: string | undefined, known: readonly string[]): readonly string[] | undefined {
-  const names = text?.split(',');
-  const stranger = names?.find((name) => !known.includes(name));
-  if (stranger !== undefined) throw new BenchError(`${option}: no "${stranger}"; there are ${known.join(', ')}`);
-  return names;
+function list<T extends string>(
+  option: string,
+  text: string | undefined,
+  known: readonly T[],
+): readonly T[] | undefined {
+  return text?.split(',').map((name) => {
+    const found = known.find((one) => one === name);
+    if (found === undefined) throw new BenchError(`${option}: no "${name}"; there are ${known.join(', ')}`);
+    return found;
+  });
 }

@@ -14,12 +14,14 @@ export async function measureMemory(options: TableOptions): Promise<number> {
   const { asked, say, peers } = options;
   const refused = SITUATIONS.find((situation) => situation.id === 'refused');
   if (refused === undefined) throw new Error('there is no situation in which mounts are refused');
-  return await withStage({ ...options, job: MEMORY_JOB }, async (stage) => {
+  const [delay = 0] = asked.delays;
+  const count = asked.runs ?? 1;
+  return await withStage({ ...options, delay, job: MEMORY_JOB }, async (stage) => {
     say(`${stage.registry.title}, one layer of 1 GiB, mounts refused, ${stage.delay} ms a request, load ${loadNow()}`);
     let code = 0;
     for (const peer of peers) {
       const runs = [];
-      for (let number = 1; number <= asked.runs; number += 1) {
+      for (let number = 1; number <= count; number += 1) {
         runs.push(await measureOnce(stage, peer, refused, number));
       }
       const { seconds, peakRssBytes, cpuSeconds, bytesUp } = medians(runs);

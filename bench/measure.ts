@@ -5,25 +5,11 @@ import type { ProxySettings } from './proxy.ts';
 import type { RunningProxy } from './proxy-client.ts';
 import type { RunningRegistry } from './registries.ts';
 import type { SeededImage } from './seed.ts';
+import type { Situation } from './situations.ts';
+import { type Auth, LOGIN } from './token-gate.ts';
 import { summarize, type TrafficSummary } from './traffic.ts';
 
-/** A state of the world in which the job is done. */
-export type Situation = {
-  readonly id: SituationId;
-  readonly title: string;
-  readonly mounts: ProxySettings['mounts'];
-  /** `published`: the same peer has published this very target before. */
-  readonly target: 'fresh' | 'published';
-};
-
-/** @see Situation */
-export type SituationId = 'mounts' | 'refused' | 'again';
-
-export const SITUATIONS: readonly Situation[] = [
-  { id: 'mounts', title: 'Mounts work (201), fresh target', mounts: 'work', target: 'fresh' },
-  { id: 'refused', title: 'Mounts refused (202), fresh target', mounts: 'refused', target: 'fresh' },
-  { id: 'again', title: 'Again: nothing to do, mounts work', mounts: 'work', target: 'published' },
-];
+export { MAIN_SITUATIONS, SITUATIONS, type Situation, type SituationId } from './situations.ts';
 
 /** One run of one peer in one situation. */
 export type Run = {
@@ -43,64 +29,79 @@ export type Stage = {
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
   readonly gnuTime: string | undefined;
+  /** The same images as indexes with attestations, where a situation wants them. */
+  readonly attested?: readonly SeededImage[];
+  /** Default `none`. */
+  readonly auth?: Auth;
+  /** @see ProxySettings.connectionCost */
+  readonly connectionCost?: number;
 };
 
 /** All runs of one peer in one situation. */
 export type Row = { readonly peer: FoundPeer; readonly runs: readonly Run[] };
 
-/** @see measureAll */
-export type Results = ReadonlyMap<SituationId, readonly Row[]>;
-
 /**
- * Every peer in every situation, `count` times. Peers take turns, so that a noisy minute of the machine does not fall
- * on one of them alone.
+ * Every peer `count(peer)` times. Peers take turns, so that a noisy minute of the machine does not fall on one of them
+ * alone.
  */
-export async function measureAll(
+export async function measureSituation(
   stage: Stage,
+  situation: Situation,
   peers: readonly FoundPeer[],
-  situations: readonly Situation[],
-  count: number,
-  onRun: (situation: Situation, peer: FoundPeer, run: Run) => void,
-): Promise<Results> {
-  const runs = situations.map((situation) => ({
-    situation,
-    rows: peers.map((peer) => ({ peer, runs: [] as Run[] })),
-  }));
-  for (let number = 1; number <= count; number += 1) {
-    for (const { situation, rows } of runs) {
-      for (const row of rows) {
-        const run = await measureOnce(stage, row.peer, situation, number);
-        row.runs.push(run);
-        onRun(situation, row.peer, run);
-      }
+  count: (peer: FoundPeer) => number,
+  onRun: (peer: FoundPeer, run: Run) => void,
+): Promise<readonly Row[]> {
+  const rows = peers.map((peer) => ({ peer, runs: [] as Run[] })).filter(({ peer }) => count(peer) > 0);
+  for (let number = 1; rows.some(({ peer }) => number <= count(peer)); number += 1) {
+    for (const { peer, runs } of rows) {
+      if (number > count(peer)) continue;
+      const run = await measureOnce(stage, peer, situation, number);
+      runs.push(run);
+      onRun(peer, run);
     }
   }
-  return new Map(runs.map(({ situation, rows }) => [situation.id, rows]));
+  return rows;
 }
 
-/** One run against a target of its own; the preparation of a published target has no delay and is not measured. */
+/** One run against a target of its own; what happened to the target before has no delay and is not measured. */
 export async function measureOnce(stage: Stage, peer: FoundPeer, situation: Situation, number: number): Promise<Run> {
+  const { auth = 'none', connectionCost = 0, delay } = stage;
+  const { mounts } = situation;
+  const images = situation.sources === 'attested' ? (stage.attested ?? []) : stage.images;
   const task: Task = {
     host: `127.0.0.1:${stage.proxy.port}`,
-    images: stage.images,
+    images,
     tag: stage.tag,
-    repository: `debian/debian-${situation.id}-${peer.id}-${number}`,
+    repository: `debian/debian-${situation.id}-${peer.id}-${auth}-${delay}-${number}`,
   };
-  if (situation.target === 'published') await runThrough(stage, peer, task, { delay: 0, mounts: situation.mounts });
-  return await runThrough(stage, peer, task, { delay: stage.delay, mounts: situation.mounts });
+  const blobs = new Set(images.flatMap((image) => image.blobs.map(({ digest }) => digest))).size;
+  const before: ProxySettings = { delay: 0, mounts, auth };
+  if (situation.target === 'published') await runThrough(stage, peer, task, before);
+  if (situation.target === 'interrupted') {
+    await runThrough(stage, peer, task, { ...before, stopAfter: Math.floor(blobs / 2) });
+  }
+  return await runThrough(stage, peer, task, { delay, mounts, auth, connectionCost });
 }
 
 async function runThrough(stage: Stage, peer: FoundPeer, task: Task, settings: ProxySettings): Promise<Run> {
-  await stage.proxy.begin(settings);
+  const halted = new AbortController();
+  await stage.proxy.begin(settings, () => halted.abort());
   const { output, ...command } = await runSteps(peer.steps(peer.tool.path, task), {
     path: stage.path,
     folder: stage.folder,
-    files: peer.files?.(task) ?? {},
+    files: { ...peer.files?.(task), ...(settings.auth === 'login' ? loginFiles(task) : {}) },
     timeoutSeconds: stage.timeoutSeconds,
-    signal: stage.signal,
+    signal: AbortSignal.any([stage.signal, halted.signal]),
     gnuTime: stage.gnuTime,
   });
   stage.signal.throwIfAborted();
   const traffic = summarize(await stage.proxy.end());
-  return { outcome: await judge(stage.registry.origin, task, { output, ...command }), traffic, ...command };
+  const outcome = await judge(stage.registry.origin, task, { output, ...command }, peer.kind !== 'copies');
+  return { outcome, traffic, ...command };
+}
+
+/** What `docker login` writes; all of these programs read it. */
+function loginFiles({ host }: Task): Readonly<Record<string, string>> {
+  const auth = Buffer.from(`${LOGIN.user}:${LOGIN.password}`).toString('base64');
+  return { '.docker/config.json': JSON.stringify({ auths: { [host]: { auth } } }) };
 }

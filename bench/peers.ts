@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import { formatPlatform } from './job.ts';
+import { OTHERS } from './peer-commands.ts';
+import { sources, target } from './references.ts';
 import type { SeededImage } from './seed.ts';
 import type { Finder, Tool } from './tools.ts';
 
@@ -19,10 +21,21 @@ export type Argv = readonly string[];
 /** Commands that run side by side. */
 export type Step = readonly Argv[];
 
+/**
+ * How a program does the job: `single` by one command, `script` by several, `copies` without the list at the end, which
+ * it cannot make. `floor` is the reference in bench/floor.ts.
+ */
+export type PeerKind = 'ours' | 'single' | 'script' | 'copies' | 'floor';
+
 /** A program that does the job. */
 export type Peer = {
   readonly id: string;
   readonly title: string;
+  readonly kind: PeerKind;
+  /** How to get it, where it is missing. */
+  readonly get: string;
+  /** `slow` takes so long at 100 ms a request that one run must do; `slowest` is left out where no limit is set. */
+  readonly pace?: 'fast' | 'slow' | 'slowest';
   readonly binaries: readonly string[];
   /** Arguments that print the version. */
   readonly version: readonly string[];
@@ -35,111 +48,27 @@ export type Peer = {
 /** @see findPeers */
 export type FoundPeer = Peer & { readonly tool: Tool };
 
-const target = (task: Task) => `${task.host}/${task.repository}:${task.tag}`;
-const source = (task: Task, image: SeededImage) => `${task.host}/${image.repository}:${task.tag}`;
-const sources = (task: Task) => task.images.map((image) => source(task, image));
-/** `debian/arm64` is tagged `arm64` on its way through the target repository. */
-const shortName = (image: SeededImage) => image.repository.replace(/^.*\//, '');
-
-const DOCKER: Peer = {
-  id: 'docker',
-  title: 'docker manifest',
-  binaries: ['docker'],
-  version: ['--version'],
-  steps: (docker, task) => [
-    [[docker, 'manifest', 'create', '--insecure', target(task), ...sources(task)]],
-    [[docker, 'manifest', 'push', '--insecure', target(task)]],
-  ],
-};
-
-const MANIFEST_TOOL: Peer = {
-  id: 'manifest-tool',
-  title: 'manifest-tool',
-  binaries: ['manifest-tool'],
-  version: ['--version'],
-  files: (task) => ({ 'spec.yaml': manifestToolSpec(task) }),
-  steps: (tool) => [[['sh', '-c', 'exec "$0" --plain-http push --type oci from-spec "$HOME/spec.yaml"', tool]]],
-};
-
-function manifestToolSpec(task: Task): string {
-  // JSON is YAML; the keys are those of manifest-tool.
-  return JSON.stringify({
-    image: target(task),
-    manifests: task.images.map((image) => ({ image: source(task, image), platform: image.platform })),
-  });
-}
-
-const CRANE: Peer = {
-  id: 'crane',
-  title: 'crane index append',
-  binaries: ['crane'],
-  version: ['version'],
-  steps: (crane, task) => [
-    [[crane, 'index', 'append', '--insecure', ...sources(task).flatMap((one) => ['-m', one]), '-t', target(task)]],
-  ],
-};
-
-const REGCTL: Peer = {
-  id: 'regctl',
-  title: 'regctl index create',
-  binaries: ['regctl'],
-  version: ['version'],
-  files: (task) => ({ '.regctl/config.json': JSON.stringify({ hosts: { [task.host]: { tls: 'disabled' } } }) }),
-  steps: (regctl, task) => [
-    [[regctl, 'index', 'create', target(task), ...sources(task).flatMap((one) => ['--ref', one])]],
-  ],
-};
-
-function orasCopies(oras: string, task: Task): readonly Argv[] {
-  return task.images.map((image) => {
-    const copy = `${task.host}/${task.repository}:${shortName(image)}`;
-    return [oras, 'cp', '--from-plain-http', '--to-plain-http', source(task, image), copy];
-  });
-}
-
-function orasIndex(oras: string, task: Task): Argv {
-  return [oras, 'manifest', 'index', 'create', '--plain-http', target(task), ...task.images.map(shortName)];
-}
-
-const ORAS: Peer = {
-  id: 'oras',
-  title: 'oras cp each, then index',
-  binaries: ['oras'],
-  version: ['version'],
-  steps: (oras, task) => [...orasCopies(oras, task).map((copy) => [copy]), [orasIndex(oras, task)]],
-};
-
-const ORAS_AT_ONCE: Peer = {
-  ...ORAS,
-  id: 'oras-at-once',
-  title: 'the same, every cp at once',
-  steps: (oras, task) => [orasCopies(oras, task), [orasIndex(oras, task)]],
-};
-
-const BUILDX: Peer = {
-  id: 'buildx',
-  title: 'buildx imagetools',
-  binaries: ['buildx', 'docker-buildx'],
-  version: ['version'],
-  steps: (buildx, task) => [[[buildx, 'imagetools', 'create', '-t', target(task), ...sources(task)]]],
-};
+const NODE = { binaries: ['node'], get: 'https://nodejs.org' } as const;
 
 function ours(root: string, id: string, flags: readonly string[]): Peer {
+  const program = join(root, 'bin', 'run.js');
   return {
+    ...NODE,
     id,
     title: ['manifest-publish', ...flags].join(' '),
-    binaries: ['node'],
-    version: [join(root, 'bin', 'run.js'), '--version'],
-    steps: (node, task) => [[[node, join(root, 'bin', 'run.js'), 'publish', ...flags, target(task), ...sources(task)]]],
+    kind: 'ours',
+    version: [program, '--version'],
+    steps: (node, task) => [[[node, program, 'publish', ...flags, target(task), ...sources(task)]]],
   };
 }
 
 function oursInTwoSteps(root: string): Peer {
   const program = join(root, 'bin', 'run.js');
   return {
+    ...NODE,
     id: 'ours-drafts',
     title: 'manifest-publish create, push',
-    binaries: ['node'],
+    kind: 'ours',
     version: [program, '--version'],
     steps: (node, task) => [
       [[node, program, 'create', '--insecure', target(task), ...sources(task)]],
@@ -148,38 +77,59 @@ function oursInTwoSteps(root: string): Peer {
   };
 }
 
-/** Ours first; the rest in the order of the table. @param root folder of package.json */
+/** Where `buildFloor` puts the reference. */
+export function floorFile(root: string): string {
+  return join(root, 'node_modules', '.cache', 'bench', 'floor.mjs');
+}
+
+function floor(root: string): Peer {
+  return {
+    ...NODE,
+    id: 'floor',
+    title: 'floor (bench/floor.ts)',
+    kind: 'floor',
+    version: ['-e', '0'], // it has none
+    steps: (node, task) => [[[node, floorFile(root), target(task), ...sources(task)]]],
+  };
+}
+
+/** Ours first, then the floor; the rest in the order of the table. @param root folder of package.json */
 export function allPeers(root: string): readonly Peer[] {
   return [
     ours(root, 'ours', []),
     ours(root, 'ours-no-verify', ['--no-verify']),
     oursInTwoSteps(root),
-    DOCKER,
-    MANIFEST_TOOL,
-    CRANE,
-    REGCTL,
-    ORAS,
-    ORAS_AT_ONCE,
-    BUILDX,
+    floor(root),
+    ...OTHERS,
   ];
 }
 
-/** Splits the peers into those that this machine has and the ids of those that it lacks. */
+/** Splits the peers into those that this machine has and those that it lacks. */
 export async function findPeers(
   peers: readonly Peer[],
   find: Finder,
-): Promise<{ readonly found: readonly FoundPeer[]; readonly absent: readonly string[] }> {
+): Promise<{
+  readonly found: readonly FoundPeer[];
+  readonly absent: readonly string[];
+  readonly hints: readonly string[];
+}> {
   const found: FoundPeer[] = [];
-  const absent: string[] = [];
+  const absent: Peer[] = [];
   for (const peer of peers) {
     const tool = await find(peer.binaries, peer.version);
-    if (tool === undefined) absent.push(peer.id);
+    if (tool === undefined) absent.push(peer);
     else found.push({ ...peer, tool });
   }
-  return { found, absent };
+  const hints = absent.map(({ id, get }) => `${id}: ${get}`);
+  return { found, absent: absent.map(({ id }) => id), hints };
 }
 
-/** `linux/amd64`, for checking what a list says. */
+/** What the list must hold: `linux/amd64` by digest, for checking what it says. */
 export function expectedPlatforms(task: Task): ReadonlyMap<string, string> {
-  return new Map(task.images.map((image) => [image.digest, formatPlatform(image.platform)]));
+  return new Map(
+    task.images.flatMap(({ digest, platform, attestation }): [string, string][] => [
+      [digest, formatPlatform(platform)],
+      ...(attestation === undefined ? [] : ([[attestation.digest, 'unknown/unknown']] satisfies [string, string][])),
+    ]),
+  );
 }

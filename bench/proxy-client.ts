@@ -8,7 +8,8 @@ import type { Traffic } from './traffic.ts';
 /** @see startProxy */
 export type RunningProxy = {
   readonly port: number;
-  begin(settings: ProxySettings): Promise<void>;
+  /** @param onHalt told when `settings.stopAfter` blobs are in the target */
+  begin(settings: ProxySettings, onHalt?: () => void): Promise<void>;
   end(): Promise<Traffic>;
   close(): Promise<void>;
 };
@@ -18,9 +19,16 @@ export async function startProxy(root: string, registryPort: number): Promise<Ru
   const script = join(root, 'scripts', 'run-ts.js');
   const child = fork(script, [join(root, 'bench', 'proxy-process.ts'), String(registryPort)], { cwd: root });
   const ready = await next(child, 'ready');
+  let halted: () => void = () => undefined;
+  child.on('message', (message) => {
+    if ((message as Reply).kind === 'halted') halted();
+  });
   return {
     port: ready.port,
-    begin: async (settings) => void (await ask(child, { kind: 'begin', settings }, 'begun')),
+    begin: async (settings, onHalt = () => undefined) => {
+      halted = onHalt;
+      await ask(child, { kind: 'begin', settings }, 'begun');
+    },
     end: async () => (await ask(child, { kind: 'end' }, 'traffic')).traffic,
     close: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
@@ -39,13 +47,20 @@ async function ask<K extends Reply['kind']>(child: ChildProcess, order: Order, k
 
 async function next<K extends Reply['kind']>(child: ChildProcess, kind: K): Promise<Extract<Reply, { kind: K }>> {
   return await new Promise((resolve, reject) => {
-    const ended = () => reject(new Error('the proxy has ended'));
-    child.once('exit', ended);
-    child.once('message', (message) => {
+    const settle = (end: () => void) => {
       child.off('exit', ended);
+      child.off('message', answered);
+      end();
+    };
+    const ended = () => settle(() => reject(new Error('the proxy has ended')));
+    const answered = (message: unknown) => {
       const reply = message as Reply;
-      if (reply.kind === kind) resolve(reply as Extract<Reply, { kind: K }>);
-      else reject(new Error(`the proxy answered ${reply.kind} instead of ${kind}`));
-    });
+      if (reply.kind === kind) settle(() => resolve(reply as Extract<Reply, { kind: K }>));
+      // Comes unasked, also between an order and its answer.
+      else if (reply.kind !== 'halted')
+        settle(() => reject(new Error(`the proxy answered ${reply.kind} instead of ${kind}`)));
+    };
+    child.once('exit', ended);
+    child.on('message', answered);
   });
 }

@@ -8,10 +8,11 @@ import type { Traffic } from './traffic.ts';
 /** What the driver says. */
 export type Order = { readonly kind: 'begin'; readonly settings: ProxySettings } | { readonly kind: 'end' };
 
-/** What comes back: once `ready`, then one answer for each order. */
+/** What comes back: once `ready`, then one answer for each order, and `halted` whenever that happens. */
 export type Reply =
   | { readonly kind: 'ready'; readonly port: number }
   | { readonly kind: 'begun' }
+  | { readonly kind: 'halted' }
   | { readonly kind: 'traffic'; readonly traffic: Traffic };
 
 const proxy = await createProxy(Number(argv[2]));
@@ -19,8 +20,10 @@ const reply = (message: Reply) => process.send?.(message);
 
 process.on('message', (order: Order) => {
   if (order.kind === 'begin') {
-    proxy.begin(order.settings);
-    reply({ kind: 'begun' });
+    void proxy.idle().then(() => {
+      proxy.begin(order.settings, () => reply({ kind: 'halted' }));
+      reply({ kind: 'begun' });
+    });
   } else {
     reply({ kind: 'traffic', traffic: proxy.end() });
   }

@@ -20,27 +20,35 @@ export type RunningRegistry = {
 
 type Kind = {
   readonly title: string;
-  readonly binary: string;
+  readonly binaries: readonly string[];
   readonly version: readonly string[];
   readonly separatesRepositories: boolean;
   command(binary: string, port: number, folder: string): Promise<readonly string[]>;
 };
 
+/** distribution as `go install` names it and as the peers lane does, then Debian's package of its older version. */
+const DISTRIBUTIONS: readonly (readonly [title: string, ...binaries: string[]])[] = [
+  ['distribution', 'distribution-v3', 'registry'],
+  ['docker-registry', 'docker-registry'],
+];
+
 const KINDS: readonly Kind[] = [
-  {
-    title: 'docker-registry',
-    binary: 'docker-registry', // Debian's package of distribution
-    version: ['--version'],
-    separatesRepositories: true,
-    command: async (binary, port, folder) => {
-      const file = join(folder, 'registry.yml');
-      await writeFile(file, distributionConfig(port, join(folder, 'registry')));
-      return [binary, 'serve', file];
-    },
-  },
+  ...DISTRIBUTIONS.map(
+    ([title, ...binaries]): Kind => ({
+      title,
+      binaries,
+      version: ['--version'],
+      separatesRepositories: true,
+      command: async (binary, port, folder) => {
+        const file = join(folder, 'registry.yml');
+        await writeFile(file, distributionConfig(port, join(folder, 'registry')));
+        return [binary, 'serve', file];
+      },
+    }),
+  ),
   {
     title: 'crane registry serve',
-    binary: 'crane',
+    binaries: ['crane'],
     version: ['version'],
     separatesRepositories: false,
     command: async (binary, port, folder) => {
@@ -54,7 +62,7 @@ const KINDS: readonly Kind[] = [
 /** Starts the first registry that is installed, with its storage below `folder`. */
 export async function startRegistry(find: Finder, folder: string): Promise<RunningRegistry> {
   for (const kind of KINDS) {
-    const tool = await find([kind.binary], kind.version);
+    const tool = await find(kind.binaries, kind.version);
     if (tool === undefined) continue;
     const port = await freePort();
     const [command = '', ...args] = await kind.command(tool.path, port, folder);
@@ -65,7 +73,9 @@ export async function startRegistry(find: Finder, folder: string): Promise<Runni
     const close = () => stop(child);
     return { title, port, origin, separatesRepositories: kind.separatesRepositories, close };
   }
-  throw new BenchError('no registry to measure against: install docker-registry (Debian) or crane');
+  throw new BenchError(
+    'no registry to measure against: install distribution (go install), docker-registry (Debian) or crane',
+  );
 }
 
 function distributionConfig(port: number, storage: string): string {

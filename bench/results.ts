@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BenchError } from './errors.ts';
+import type { Limit } from './limits.ts';
 import type { Machine } from './machine.ts';
-import type { Results } from './measure.ts';
-import { medians } from './table.ts';
+import { isRight, type Measured, medians } from './table.ts';
 
 /** What surrounds the figures in a result file. */
 export type Surroundings = {
@@ -14,25 +14,35 @@ export type Surroundings = {
   readonly registry: string;
   /** @see RunningRegistry.separatesRepositories */
   readonly separates: boolean;
-  readonly delay: number;
-  readonly runs: number;
+  /** Milliseconds more for a new connection. */
+  readonly connectionCost: number;
   readonly absent: readonly string[];
 };
 
 /** Writes all runs to `bench/results/`, which git ignores. @returns the file's path below the root */
-export async function writeResults(root: string, surroundings: Surroundings, results: Results): Promise<string> {
-  const situations = [...results].map(([id, rows]) => ({
-    id,
-    peers: rows.map(({ peer, runs }) => ({
-      id: peer.id,
-      version: peer.tool.version,
-      median: medians(runs),
-      runs,
+export async function writeResults(
+  root: string,
+  surroundings: Surroundings,
+  sections: readonly Measured[],
+  limits: readonly Limit[],
+): Promise<string> {
+  const measured = sections.map(({ situation, auth, delay, rows }) => ({
+    situation: situation.id,
+    auth,
+    delay,
+    peers: rows.map((row) => ({
+      id: row.peer.id,
+      kind: row.peer.kind,
+      version: row.peer.tool.version,
+      right: isRight(row),
+      median: medians(row.runs),
+      runs: row.runs,
     })),
   }));
   const file = join('bench', 'results', `${surroundings.date.replaceAll(/[:.]/g, '-')}.json`);
   await mkdir(join(root, 'bench', 'results'), { recursive: true });
-  await writeFile(join(root, file), `${JSON.stringify({ ...surroundings, situations }, undefined, 2)}\n`);
+  const document = { schemaVersion: 1, ...surroundings, limits, sections: measured };
+  await writeFile(join(root, file), `${JSON.stringify(document, undefined, 2)}\n`);
   return file;
 }
 
@@ -43,7 +53,8 @@ const END = '<!-- end -->';
 export async function writeDocument(root: string, text: string): Promise<void> {
   const file = join(root, 'docs', 'bench.md');
   const old = await readFile(file, 'utf8');
-  const [start, stop] = [old.indexOf(BEGIN), old.indexOf(END)];
+  const start = old.indexOf(BEGIN);
+  const stop = old.indexOf(END, start); // other benches have marks of their own
   if (start < 0 || stop < start)
     throw new BenchError(`docs/bench.md: no place for the table between "${BEGIN}" and "${END}"`);
   await writeFile(file, `${old.slice(0, start + BEGIN.length)}\n\n${text}\n\n${old.slice(stop)}`);

@@ -25,8 +25,8 @@ async function main(): Promise<number> {
   const path = env['PATH'] ?? '';
   const find = createFinder(path);
   const wanted = everyone.filter((peer) => asked.only?.includes(peer.id) ?? true);
-  const { found, absent } = await findPeers(wanted, find);
-  if (absent.length > 0) say(`not installed: ${absent.join(', ')}`);
+  const { found, absent, hints } = await findPeers(wanted, find);
+  for (const hint of hints) say(`not installed, so not measured: ${hint}`);
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     process.once(name, () => interrupted.abort(new BenchError(`ended by ${name}`)));
@@ -35,7 +35,6 @@ async function main(): Promise<number> {
     root: ROOT,
     path,
     find,
-    delay: asked.delay,
     timeoutSeconds: asked.timeoutSeconds,
     signal: interrupted.signal,
     peers: found,

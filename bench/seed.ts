@@ -12,6 +12,15 @@ export type SeededImage = {
   readonly digest: string;
   readonly size: number;
   readonly blobs: readonly Blob[];
+  /** What stands beside the image in the index that the repository's tag names; none: the tag names the image. */
+  readonly attestation?: Attestation;
+};
+
+/** @see SeededImage */
+export type Attestation = Blob & {
+  readonly blobs: readonly Blob[];
+  /** Bytes of the index that names both. */
+  readonly indexSize: number;
 };
 
 /** @see SeededImage */

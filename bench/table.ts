@@ -1,4 +1,6 @@
-import type { Row, Run, Situation } from './measure.ts';
+import { floorDepth } from './floor-depth.ts';
+import type { Row, Run } from './measure.ts';
+import type { Section } from './sections.ts';
 
 /** Median figures of a row; undefined where nothing was measured. */
 export type Medians = {
@@ -46,9 +48,9 @@ const HEADINGS = [
   'result',
   'seconds',
   'spread',
-  '÷ ours',
+  '÷ best peer',
+  '÷ floor',
   'requests',
-  '÷ ours',
   'depth',
   'most in flight',
   'connections',
@@ -57,22 +59,31 @@ const HEADINGS = [
   'CPU s',
 ];
 
-/** One situation as a Markdown table. Ratios are to the row `ours`; a peer that fails has none. */
-export function renderTable(situation: Situation, rows: readonly Row[]): string {
-  const ours = rows.find((row) => row.peer.id === 'ours');
-  const base = ours === undefined || !isRight(ours) ? undefined : medians(ours.runs);
+/** A section and what was measured in it. */
+export type Measured = Section & { readonly rows: readonly Row[] };
+
+/** The row of the fastest peer that does all of it by one command. */
+export function bestPeer(rows: readonly Row[]): Row | undefined {
+  return fastest(rows.filter((row) => row.peer.kind === 'single' && isRight(row)));
+}
+
+/** One section as a Markdown table. A peer that fails has no ratio. */
+export function renderTable(section: Measured): string {
+  const { rows } = section;
+  const best = bestPeer(rows);
+  const floor = rows.find((row) => row.peer.kind === 'floor' && isRight(row));
   const lines = rows.map((row) => {
     const figures = medians(row.runs);
-    const ratio = (pick: (figures: Medians) => number) =>
-      base === undefined || !isRight(row) ? '' : times(pick(figures) / pick(base));
+    const ratio = (other: Row | undefined) =>
+      other === undefined || !isRight(row) ? '' : times(figures.seconds / medians(other.runs).seconds);
     return [
       [row.peer.title, row.peer.tool.version].filter((part) => part !== undefined).join(' '),
-      isRight(row) ? 'right' : 'fails',
+      resultOf(row),
       figures.seconds.toFixed(2),
       spread(row.runs),
-      ratio((one) => one.seconds),
+      ratio(best),
+      ratio(floor),
       whole(figures.requests),
-      ratio((one) => one.requests),
       whole(figures.longestChain),
       whole(figures.mostInFlight),
       whole(figures.connections),
@@ -84,23 +95,57 @@ export function renderTable(situation: Situation, rows: readonly Row[]): string 
   const table = [HEADINGS, HEADINGS.map((_, index) => (index < 2 ? '---' : '---:')), ...lines];
   const failures = rows.flatMap((row) => reasons(row).map((why) => `- ${row.peer.title} fails: \`${why}\``));
   return [
-    `### ${situation.title}`,
+    `### ${titleOf(section)}`,
+    '',
+    describeBest(section, best),
     '',
     ...table.map((cells) => `| ${cells.join(' | ')} |`),
     ...separated(failures),
   ].join('\n');
 }
 
+const AUTH_WORDS = {
+  none: '',
+  token: ', a token for each repository',
+  login: ', a token for each repository, logged in',
+};
+
+/** `Mounts work (201), fresh target, 100 ms` */
+export function titleOf({ situation, auth, delay }: Section): string {
+  return `${situation.title}, ${delay} ms${AUTH_WORDS[auth]}`;
+}
+
+function describeBest({ situation, auth, delay, rows }: Measured, best: Row | undefined): string {
+  const depth = floorDepth(situation.id, auth);
+  const floor = `The floor: ${depth} round trip${depth === 1 ? '' : 's'}, ${((depth * delay) / 1000).toFixed(2)} s, and start-up.`;
+  const ours = rows.find((row) => row.peer.id === 'ours' && isRight(row));
+  if (best === undefined) return `${floor} No peer does this by one command.`;
+  const named = `Best peer of one command: ${best.peer.title}`;
+  if (ours === undefined) return `${floor} ${named}.`;
+  return `${floor} ${named}; we are ${times(medians(best.runs).seconds / medians(ours.runs).seconds)} times as fast.`;
+}
+
 /** Calls by class of the last run of each row. */
-export function renderCalls(situation: Situation, rows: readonly Row[]): string {
+export function renderCalls({ situation, auth, rows }: Measured): string {
   const lines = rows.map((row) => {
     const calls = Object.entries(row.runs.at(-1)?.traffic.calls ?? {});
-    return `| ${row.peer.id} | ${situation.id} | ${calls.map(([name, count]) => `${name} ×${count}`).join(', ')} |`;
+    const words = calls.map(([name, count]) => `${name} ×${count}`).join(', ');
+    return `| ${row.peer.id} | ${situation.id} | ${auth} | ${words} |`;
   });
   return lines.join('\n');
 }
 
-function isRight(row: Row): boolean {
+function fastest(rows: readonly Row[]): Row | undefined {
+  return [...rows].sort((a, b) => medians(a.runs).seconds - medians(b.runs).seconds)[0];
+}
+
+function resultOf(row: Row): string {
+  if (!isRight(row)) return 'fails';
+  return row.peer.kind === 'copies' ? 'copies only' : 'right';
+}
+
+/** Whether every run ended well and left the right things in the registry. */
+export function isRight(row: Row): boolean {
   return row.runs.every((run) => run.outcome.kind === 'right');
 }
 
@@ -119,7 +164,8 @@ function spread(runs: readonly Run[]): string {
 }
 
 function times(ratio: number): string {
-  return ratio >= 9.95 ? ratio.toFixed(0) : ratio.toFixed(1);
+  if (ratio >= 9.95) return ratio.toFixed(0);
+  return ratio.toFixed(ratio < 0.995 ? 2 : 1);
 }
 
 /** Counts; a median of two runs may fall between two. */

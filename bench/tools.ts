@@ -22,7 +22,8 @@ export function createFinder(path: string): Finder {
   const folders = [...path.split(delimiter).filter((folder) => folder !== ''), ...PLUGIN_FOLDERS];
   return async (binaries, version) => {
     for (const file of binaries.flatMap((binary) => folders.map((folder) => join(folder, binary)))) {
-      if (await isExecutable(file)) return { path: file, version: await versionOf(file, version) };
+      if (!(await isExecutable(file))) continue;
+      return { path: file, version: (await versionOf(file, version)) ?? (await moduleVersion(file, 'go')) };
     }
     return undefined;
   };
@@ -43,4 +44,13 @@ async function versionOf(file: string, args: readonly string[]): Promise<string 
   );
   const version = /v?(\d+\.\d+[\w.+-]*)/.exec(output)?.[1];
   return version?.startsWith('0.0.0') ? undefined : version;
+}
+
+/** What `go install` wrote into a program that does not know its own version; undefined without Go. */
+async function moduleVersion(file: string, go: string): Promise<string | undefined> {
+  const output = await promisify(execFile)(go, ['version', '-m', file], { timeout: 10_000 }).then(
+    ({ stdout }) => stdout,
+    () => '',
+  );
+  return /^\s+mod\s+\S+\s+v(\S+)/m.exec(output)?.[1];
 }

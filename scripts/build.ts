@@ -1,24 +1,31 @@
 import { execFile } from 'node:child_process';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { argv } from 'node:process';
+import process, { argv } from 'node:process';
 import { promisify } from 'node:util';
 import { bundle } from './bundle.ts';
+import { type CommandManifest, completionScripts } from './completion.ts';
 import { keepReachable } from './declarations.ts';
-import { renderHelp } from './help.ts';
+import { dockerPlugin, loadPlugin, renderHelp } from './help.ts';
 import { ROOT } from './root.ts';
 
-// Makes lib/: the program in a handful of CommonJS files without dependencies, the texts that bin/run.js answers
-// from without loading any of them, and, with --types, the declarations of the library door.
+// Makes lib/: the program in a handful of CommonJS files without dependencies, the texts and completion scripts that
+// bin/run.js answers with and loads none of them, and, with --types, the declarations of the library door.
 
 const LIB = join(ROOT, 'lib');
-const FRESH = join(ROOT, 'node_modules', '.cache', 'lib');
-// A build that fails leaves the last good one.
-await rm(FRESH, { recursive: true, force: true });
+// A build that fails leaves the last good one, and one that is under way is not seen.
+const NEW = join('node_modules', '.cache', `lib-${process.pid}`);
+const FRESH = join(ROOT, NEW);
 await bundle(FRESH);
+const texts = { ...(await renderHelp(NEW)), plugin: await dockerPlugin(NEW) };
+await writeFile(join(FRESH, 'help.json'), `${JSON.stringify(texts)}\n`);
+await mkdir(join(FRESH, 'completion'));
+const manifest: CommandManifest = JSON.parse(JSON.stringify((await loadPlugin(NEW)).manifest));
+for (const [shell, script] of Object.entries(completionScripts(manifest))) {
+  await writeFile(join(FRESH, 'completion', shell), script);
+}
 await rm(LIB, { recursive: true, force: true });
 await rename(FRESH, LIB);
-await writeFile(join(LIB, 'help.json'), `${JSON.stringify(await renderHelp())}\n`);
 if (argv.includes('--types')) {
   const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await promisify(execFile)(process.execPath, [tsc, '-p', join(ROOT, 'scripts', 'tsconfig.types.json')]);

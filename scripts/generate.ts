@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import process, { argv, stderr } from 'node:process';
 import { CONFIG } from '../src/config/schema.ts';
 import { SPEC } from '../src/spec/schema.ts';
-import { loadPlugin } from './help.ts';
+import { commandPage } from './command-page.ts';
+import { errorPage } from './error-page.ts';
+import { loadPlugin, renderHelp } from './help.ts';
 import { jsonSchema } from './json-schema.ts';
 import { thirdPartyNotices } from './notices.ts';
 import { ROOT } from './root.ts';
@@ -24,6 +26,8 @@ const FILES: Readonly<Record<string, string>> = {
     title: 'Spec files of manifest-publish',
     ...jsonSchema(SPEC),
   }),
+  'docs/commands.md': commandPage(await renderHelp()),
+  'docs/errors.md': await errorPage(),
   THIRD_PARTY_NOTICES: await thirdPartyNotices(),
 };
 

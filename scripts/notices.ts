@@ -1,5 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { OutputChunk } from 'rolldown';
+import { bundleAction } from './action-bundle.ts';
 import { bundle } from './bundle.ts';
 
 /** A package of others that has a module in the bundle. */
@@ -10,20 +12,23 @@ export type Package = {
   readonly text: string;
 };
 
-const HEAD = `The program in lib/ contains the following packages. Each is used under its own licence, which is given below.
+const HEAD = `The program in lib/ and the action in dist/ contain the following packages. Each is used under its own licence, which is given below.
 `;
 
-/** The licences of every package that has a module in the bundle. */
+/** The licences of every package that has a module in one of the bundles. */
 export async function thirdPartyNotices(): Promise<string> {
-  const sections = (await bundledPackages()).map(
+  const sections = (await packagesOf([...(await bundle()), await bundleAction()])).map(
     ({ name, version, license, text }) => `${'-'.repeat(80)}\n${name} ${version} (${license})\n\n${text}\n`,
   );
   return `${HEAD}\n${sections.join('\n')}`;
 }
 
-/** What the bundle is made of besides our own modules, by name; two versions of a package can be in it. */
+/** What the program is made of besides our own modules, by name; two versions of a package can be in it. */
 export async function bundledPackages(): Promise<readonly Package[]> {
-  const chunks = await bundle();
+  return packagesOf(await bundle());
+}
+
+async function packagesOf(chunks: readonly OutputChunk[]): Promise<readonly Package[]> {
   const folders = new Set(chunks.flatMap((chunk) => chunk.moduleIds).flatMap(packageFolder));
   const packages = await Promise.all([...folders].map(readPackage));
   const byName = new Map(packages.map((each) => [`${each.name} ${each.version}`, each]));

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/commands/index.ts';
+import { LOADERS } from '../src/commands/run.ts';
 
 const text = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const packageJson = JSON.parse(text('package.json'));
@@ -39,6 +40,14 @@ describe('package.json', () => {
 describe('package-lock.json', () => {
   it('names no download addresses', () => {
     expect(text('package-lock.json')).not.toContain('"resolved"');
+  });
+});
+
+describe('the commands', () => {
+  it('are the same for oclif, which writes the manifest, and for the program', async () => {
+    expect(Object.keys(LOADERS)).toEqual(Object.keys(COMMANDS));
+    for (const [id, load] of Object.entries(LOADERS))
+      expect(await load(), id).toBe(COMMANDS[id as keyof typeof COMMANDS]);
   });
 });
 

@@ -111,6 +111,8 @@ export function createAuthorizer(options: AuthorizerOptions): Authorizer {
     const { signal } = request;
     if (asker.credential.kind === 'none') return sendWith(request, await proofFor(state, asker));
     let last: 'over' | 'unanswered' = 'over';
+    // The first, and whoever waits for it: they go to the same host in any case.
+    if (!foresees(state, request)) transport.openAhead?.(request);
     while (!foresees(state, request) && state.probe !== undefined && last === 'over') {
       last = await orAborted(state.probe, signal);
     }

@@ -149,7 +149,8 @@ function wellFormed(text: string, encode: (text: string) => string): string {
   return encode(text.replace(/\p{Cs}/gu, '\ufffd'));
 }
 
-function looksRandom(text: string): boolean {
+/** Whether the text may be hidden wherever it stands: no word that somebody writes means it. */
+export function looksRandom(text: string): boolean {
   const kinds = KINDS.filter((kind) => kind.test(text)).length;
   return text.length >= SURELY_RANDOM || (text.length >= RANDOM && kinds >= 2);
 }

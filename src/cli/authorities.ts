@@ -1,4 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { PublishError } from '../errors.ts';
 import type { HostSettings } from '../http/endpoint.ts';
@@ -29,8 +30,8 @@ export async function readAuthorities(
   const common = [
     ...(network.caFile === undefined ? [] : [await readCertificates(network.caFile, '--ca-file')]),
     // Node trusts what NODE_EXTRA_CA_CERTS names already, and reading 150 certificates again costs 40 ms of CPU.
-    ...(env['SSL_CERT_FILE'] === extra ? [] : await fromEnvironment(env['SSL_CERT_FILE'])),
-    ...(await fromFolders(env['SSL_CERT_DIR'])),
+    ...(env['SSL_CERT_FILE'] === extra ? [] : fromEnvironment(env['SSL_CERT_FILE'])),
+    ...fromFolders(env['SSL_CERT_DIR']),
   ];
   const hosts: Record<string, HostSettings> = Object.fromEntries(await readCertificateFolders(folders));
   for (const [host, { insecure, plainHttp, caFile }] of Object.entries(network.hosts)) {
@@ -46,26 +47,39 @@ export async function readAuthorities(
   }
   const named = common.length > 0 || Object.values(hosts).some((host) => host.ca !== undefined);
   // Node itself adds this file to its own list, but not to a list that is given.
-  const ca = named ? [...common, ...(await fromEnvironment(extra))] : [];
+  const ca = named ? [...common, ...fromEnvironment(extra)] : [];
   return { ca, hosts };
 }
 
 /** As Go and Node do, a variable that names no readable certificate is passed over. */
-async function fromEnvironment(path: string | undefined): Promise<readonly string[]> {
+function fromEnvironment(path: string | undefined): readonly string[] {
   if (path === undefined || path === '') return [];
-  const text = await readFile(path, 'utf8').catch(() => '');
+  const text = orElse('', () => readFileSync(path, 'utf8'));
   return mayHoldCertificates(text) ? [text] : [];
 }
 
-/** Every file of the folders in a list as `PATH` is; the same text only once, as such folders name each file twice. */
-async function fromFolders(list: string | undefined): Promise<readonly string[]> {
+/**
+ * Every file of the folders in a list as `PATH` is; the same text only once, as such folders name each file twice. One
+ * after the other at once: three hundred small files, each waited for, cost 30 ms of CPU.
+ */
+function fromFolders(list: string | undefined): readonly string[] {
   const texts = new Set<string>();
   for (const folder of (list ?? '').split(delimiter).filter((one) => one !== '')) {
-    for (const name of await readdir(folder).catch(() => [])) {
-      for (const text of await fromEnvironment(join(folder, name))) texts.add(text);
+    for (const name of orElse([], () => readdirSync(folder))) {
+      for (const text of fromEnvironment(join(folder, name))) texts.add(text);
     }
   }
   return [...texts];
+}
+
+/** What cannot be read counts as empty. */
+function orElse<T>(empty: T, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return empty;
+    throw error;
+  }
 }
 
 async function readCertificates(path: string, name: string): Promise<string> {

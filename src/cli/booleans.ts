@@ -5,6 +5,8 @@ type FlagKind = {
   readonly type: 'boolean' | 'option';
   readonly char?: string | undefined;
   readonly aliases?: readonly string[] | undefined;
+  /** `--no-NAME` is a word of its own, as being off is not the default. */
+  readonly allowNo?: boolean | undefined;
 };
 
 /** Go's words, which docker's flags take: `--purge=false`. @see https://pkg.go.dev/strconv#ParseBool */
@@ -12,14 +14,16 @@ const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True'
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False']);
 
 /**
- * The command line with `--flag=true` as `--flag`, and without `--flag=false`. oclif would take the flag as given, and
+ * The command line with `--flag=true` as `--flag`, and without `--flag=false`, which is `--no-flag` where there is one. oclif would take the flag as given, and
  * the word behind it as an argument.
  *
  * @throws PublishError `USAGE_INVALID` for any other word
  */
 export function plainBooleans(argv: readonly string[], flags: Readonly<Record<string, FlagKind>>): string[] {
   const kinds = new Map<string, FlagKind['type']>();
-  for (const [name, { type, char, aliases = [] }] of Object.entries(flags)) {
+  const refusals = new Set<string>();
+  for (const [name, { type, char, aliases = [], allowNo }] of Object.entries(flags)) {
+    if (allowNo) refusals.add(`--${name}`);
     for (const one of [name, ...aliases]) kinds.set(`--${one}`, type);
     if (char !== undefined) kinds.set(`-${char}`, type);
   }
@@ -34,7 +38,7 @@ export function plainBooleans(argv: readonly string[], flags: Readonly<Record<st
     else if (TRUE.has(word.slice(equals + 1))) plain.push(name);
     else if (!FALSE.has(word.slice(equals + 1))) {
       throw usage(`${name} must be true or false`, `Write ${name}, or leave it out.`);
-    }
+    } else if (refusals.has(name)) plain.push(name.replace('--', '--no-'));
   }
   return plain;
 }

@@ -15,6 +15,7 @@ import { readAuthorities } from './authorities.ts';
 import { certificateFolders } from './certificate-folders.ts';
 import { readClientCertificates } from './client-certificates.ts';
 import type { Environment } from './environment.ts';
+import { layoutClient } from './layout-client.ts';
 import type { LayoutWriter } from './layouts.ts';
 import { type NotedEvent, registryNotes } from './registry-notes.ts';
 import type { NetworkSettings } from './settings.ts';
@@ -65,23 +66,9 @@ export async function connect(
   { env, clock, random, secrets, signal: outer, writer = { ...NOBODY, own: new Set() } }: Surroundings,
   login: Login | undefined,
 ): Promise<Connections> {
-  const [
-    { createTransport },
-    { createLimiter },
-    { createProxyRule },
-    { createAuthorizer },
-    { createRegistryClient },
-    { createLayoutClient },
-    { layoutPorts },
-  ] = await Promise.all([
-    import('../http/transport.ts'),
-    import('../http/limiter.ts'),
-    import('../http/proxy.ts'),
-    import('../auth/authorizer.ts'),
-    import('../registry/remote.ts'),
-    import('../oci-layout/client.ts'),
-    import('./layouts.ts'),
-  ]);
+  const { createAuthorizer, createLimiter, createProxyRule, createRegistryClient, createTransport } = await import(
+    './network.ts'
+  );
   const limiter = createLimiter({ clock, jobs: network.jobs, maxRps: ratesOf(network) });
   const traffic = { requests: 0, retries: 0 };
   const folders = login === undefined ? [] : certificateFolders(login.home);
@@ -120,10 +107,10 @@ export async function connect(
   const authorizer = createAuthorizer({ transport, credentials, clock, secrets, signal });
   const common = { transport, authorizer, clock, retries: network.retries };
   const clients = new Map<string, RegistryClient>();
-  const layouts = layoutPorts(clock, writer, randomUUID);
+  const layouts = { clock, writer, token: randomUUID, limiter };
   const create = (host: string): RegistryClient =>
     isLayoutHost(host)
-      ? createLayoutClient(host, layouts, limiter)
+      ? layoutClient(host, layouts)
       : createRegistryClient({ host, ...common, ...sendingOf(network, host) });
   const registry = (host: string): RegistryClient => {
     const client = clients.get(host) ?? create(host);
@@ -165,10 +152,7 @@ async function userCredentials(
   { env, platform, home, killGroup }: Login,
   signal: AbortSignal,
 ): Promise<CredentialSource> {
-  const [{ createCredentialSource }, { createHelperRunner }] = await Promise.all([
-    import('../auth/credentials.ts'),
-    import('../auth/helper.ts'),
-  ]);
+  const { createCredentialSource, createHelperRunner } = await import('./network.ts');
   return createCredentialSource({
     env,
     home: home(),

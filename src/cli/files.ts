@@ -13,6 +13,8 @@ export type WantedFile<T> = {
   readonly path: string | undefined;
   /** Undefined: there is nothing to say, and the file stays as it was. */
   readonly text: (result: T) => string | undefined;
+  /** What stands there now would be taken for what this run says, should it be killed: it goes before the work begins. */
+  readonly outdated?: boolean;
 };
 
 /** What writing needs of this process. */
@@ -41,11 +43,12 @@ export async function withOutputFiles<T>(
   world: FileWorld,
   work: () => Promise<T>,
 ): Promise<T> {
-  const files: { readonly file: OutputFile; readonly text: WantedFile<T>['text'] }[] = [];
+  const files: ({ readonly file: OutputFile } & Pick<WantedFile<T>, 'text' | 'outdated'>)[] = [];
   try {
-    for (const { target, path, flag, text } of await targets(wanted, world)) {
-      files.push({ file: await reserve(target, path, flag, world), text });
+    for (const { target, path, flag, text, outdated } of await targets(wanted, world)) {
+      files.push({ file: await reserve(target, path, flag, world), text, ...(outdated === true ? { outdated } : {}) });
     }
+    for (const { file, outdated } of files) if (outdated === true) await file.clear();
     const result = await work();
     const failures: unknown[] = [];
     for (const { file, text } of files) {
@@ -64,6 +67,8 @@ export async function withOutputFiles<T>(
 type OutputFile = {
   /** Puts the text in place in one step: a reader sees the old content or the whole new one. */
   commit(text: string): Promise<void>;
+  /** Takes away what stands there from before. */
+  clear(): Promise<void>;
   /** Leaves no trace; harmless after a commit. */
   discard(): Promise<void>;
 };
@@ -71,8 +76,8 @@ type OutputFile = {
 type Target = { readonly target: OutputTarget; readonly path: string; readonly flag: string };
 
 async function targets<T>(wanted: readonly WantedFile<T>[], { pid }: FileWorld) {
-  const found: (Target & Pick<WantedFile<T>, 'text'>)[] = [];
-  for (const { flag, path, text } of wanted) {
+  const found: (Target & Pick<WantedFile<T>, 'text' | 'outdated'>)[] = [];
+  for (const { flag, path, text, outdated } of wanted) {
     if (path === undefined) continue;
     // As left by a variable that is not set; as a path it would be the folder that we are in.
     if (path === '') throw usage(`${flag} needs the name of a file`, `Write for example ${flag}=FILE.`);
@@ -85,7 +90,7 @@ async function targets<T>(wanted: readonly WantedFile<T>[], { pid }: FileWorld) 
     if (other !== undefined) {
       throw usage(`${other.flag} and ${flag} name one file: ${path}`, 'Name another file for one of them.');
     }
-    found.push({ target, path, flag, text });
+    found.push({ target, path, flag, text, ...(outdated === true ? { outdated } : {}) });
   }
   return found;
 }
@@ -106,12 +111,14 @@ async function reserve(target: OutputTarget, path: string, flag: string, world: 
       const standard = fd === 1 ? 'stdout' : fd === 2 ? 'stderr' : undefined;
       const commit = (text: string) =>
         standard === undefined ? writeAll(fd, text, world) : world.print(text, standard);
-      return { commit: (text) => commit(text).catch(failed), discard: async () => undefined };
+      const nothing = async () => undefined;
+      return { commit: (text) => commit(text).catch(failed), clear: nothing, discard: nothing };
     }
     case 'stream': {
       const handle = await openStream(target.path, target.isPipe, world).catch(failed);
       return {
         commit: (text) => writeAll(handle.fd, text, world).catch(failed),
+        clear: async () => undefined,
         discard: () => handle.close(),
       };
     }
@@ -177,6 +184,7 @@ function temporaryFile(
         failed(error);
       }
     },
+    clear: () => rm(target, { force: true }).catch(failed),
     async discard() {
       await close();
       await rm(temporary, { force: true });

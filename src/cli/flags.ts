@@ -1,12 +1,5 @@
 import { boolean, string } from '@oclif/core/flags';
-import { INDEX_TYPES, PROGRESS_MODES } from '../config/values.ts';
-
-/** The values of `--attestations`. */
-export const ATTESTATIONS = ['keep', 'drop'] as const;
-
-/** The values of `--referrers`. */
-export const REFERRERS = ['none', 'all'] as const;
-
+import { ATTESTATIONS, INDEX_TYPES, PROGRESS_MODES, REFERRERS, STAGES } from '../config/values.ts';
 // Values stay text here and are read in settings.ts, where flag, environment and configuration meet: oclif would put
 // its own words around the message of a failed parse, and an environment variable would get another one.
 
@@ -99,6 +92,11 @@ export const INDEX_FLAGS = {
   'expect-digest': string({
     helpValue: 'DIGEST',
     description: 'Move a tag only if it holds this digest now, else exit code 7. Seen just before it would be moved.',
+  }),
+  github: boolean({
+    allowNo: true,
+    description:
+      'Write outputs, a step summary and error annotations for GitHub Actions. [default: where GitHub Actions runs it]',
   }),
   'digest-file': string({ helpValue: 'FILE', description: 'Write the digest of the index to a file.' }),
   'metadata-file': string({ helpValue: 'FILE', description: 'Write what docker buildx writes to its metadata file.' }),
@@ -209,5 +207,17 @@ export const PUBLISH_FLAGS = {
   referrers: string({
     helpValue: REFERRERS.join('|'),
     description: 'Take along what refers to the images, such as signatures. [default: none]',
+  }),
+  shard: string({
+    helpGroup: 'SCALE',
+    helpValue: 'I/N|auto',
+    description:
+      'Publish the I-th of N parts of the lists, divided by target repository; auto asks the variables of GitLab, CircleCI, Buildkite, Kubernetes or AWS Batch. --max-rps is divided by N. [env: MANIFEST_PUBLISH_SHARD]',
+  }),
+  stage: string({
+    helpGroup: 'SCALE',
+    helpValue: STAGES.join('|'),
+    description:
+      'What to put. content: images and blobs only, no index, no tag; with --shard one repository is divided by source. index: index and tags only, exit code 4 when an image is not there.',
   }),
 };

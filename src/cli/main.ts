@@ -1,8 +1,5 @@
-import { dirname } from 'node:path';
-import { Config } from '@oclif/core/config';
-import type { PJSON } from '@oclif/core/interfaces';
-import { settings } from '@oclif/core/settings';
 import packageJson from '../../package.json' with { type: 'json' };
+import type { BaseCommand } from './base-command.ts';
 import { reportFailure } from './report-failure.ts';
 import { processWorld } from './runtime.ts';
 import { unknownCommand } from './usage-error.ts';
@@ -21,33 +18,41 @@ const LEADING_FLAGS: ReadonlyMap<string, boolean> = new Map([
 /** A handle that is still open this long after the work is done (ms) is a bug; it must not keep the user waiting. */
 const END_WITHIN = 5000;
 
+/** A command that oclif's own start would run by its id. */
+type CommandClass = { id: string } & (new (argv: string[], config: BaseCommand['config']) => BaseCommand);
+
+/** Loads a command by its id (`registry:serve`), and nothing of the others. */
+export type Loaders = Readonly<Record<string, () => Promise<CommandClass>>>;
+
 /**
- * Runs the command that the words name. Help and version were answered by `bin/run.js`.
- *
- * @param lib the folder of the bundle
+ * All that oclif's commands ask of its configuration. The real one reads `package.json`, the manifest and files in
+ * the user's folders, and costs more than the command line that it serves.
  */
-export async function main(argv: readonly string[], lib: string): Promise<void> {
+const OCLIF = {
+  bin: packageJson.oclif.bin,
+  userAgent: `${packageJson.name}/${packageJson.version}`,
+  scopedEnvVarKeys: () => [],
+  runHook: async () => ({ successes: [], failures: [] }),
+} as unknown as BaseCommand['config'];
+
+/** Runs the command that the words name. Help and version were answered by `bin/run.js`. */
+export async function main(argv: readonly string[], commands: Loaders): Promise<void> {
   const world = processWorld();
   world.onCrash((error) => reportFailure(world, argv, error));
   const ended = world.expectEnd((error) => reportFailure(world, argv, error));
   try {
-    // NODE_ENV=development in a user's shell must not make oclif look for a TypeScript compiler.
-    settings.enableAutoTranspile = false;
-    const config = await Config.load({
-      root: dirname(lib),
-      pjson: packageJson as unknown as PJSON,
-      devPlugins: false,
-      // Plugins named in the user's data folder would be code that runs beside the credentials.
-      userPlugins: false,
-    });
-    const { id, rest } = splitCommand(argv, config.commandIDs);
-    if (id === undefined) {
+    const ids = Object.keys(commands);
+    const { id, rest } = splitCommand(argv, ids);
+    const load = id === undefined ? undefined : commands[id];
+    if (id === undefined || load === undefined) {
       throw unknownCommand(
         rest,
-        config.commandIDs.map((known) => known.replaceAll(':', ' ')),
+        ids.map((known) => known.replaceAll(':', ' ')),
       );
     }
-    await config.runCommand(id, [...rest]);
+    const Named = await load();
+    Named.id = id;
+    await new Named([...rest], OCLIF).start();
   } catch (error) {
     await reportFailure(world, argv, error);
   }

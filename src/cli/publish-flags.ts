@@ -1,6 +1,6 @@
+import { ATTESTATIONS, REFERRERS } from '../config/values.ts';
 import { placedAnnotations } from './annotations.ts';
 import type { Environment } from './environment.ts';
-import { ATTESTATIONS, REFERRERS } from './flags.ts';
 import { type RequestSettings, requestSettings } from './request.ts';
 import { choice, duration, indexType, usage } from './settings.ts';
 

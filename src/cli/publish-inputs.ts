@@ -23,6 +23,8 @@ type Words = {
   readonly target: string | undefined;
   readonly sources: readonly string[];
   readonly tags: readonly string[];
+  /** No source can have been meant as a tag, or the other way round. */
+  readonly certain?: true;
 };
 
 /**
@@ -59,7 +61,10 @@ export async function publishInput(
       'Name images: SOURCE..., --digests-dir, --template, or --from-metadata with a file of docker buildx.',
     );
   }
-  const said = { ...(action === undefined ? settings : underFlags(action, settings)), ...targetGuard(words.tags) };
+  const said = {
+    ...(action === undefined ? settings : underFlags(action, settings)),
+    ...targetGuard(words.certain ? [] : words.tags),
+  };
   return {
     requests: (config) => [assembleRequest(targets, sources, { ...fromConfig(config), ...said })],
     listing: false,

@@ -1,4 +1,5 @@
 import { quoted } from '../model/quoted.ts';
+import { isReference } from './request.ts';
 import { usage } from './settings.ts';
 
 /** What the input flags of `publish` parse to. */
@@ -11,6 +12,7 @@ export type InputFlags = {
   readonly 'from-metadata'?: readonly string[] | undefined;
   readonly 'bake-target'?: readonly string[] | undefined;
   readonly 'digests-repository'?: string | undefined;
+  readonly tag?: readonly string[] | undefined;
 };
 
 type Flag = keyof InputFlags;
@@ -69,6 +71,13 @@ export function checkInputs(target: string | undefined, sources: readonly string
   ];
   if (missing.length === 0) return;
   const images = IMAGES.find(given);
+  // As in `imagetools create -t TARGET SOURCE`, where the only source was taken for TARGET.
+  if (images === undefined && flags.tag?.some(isReference) === true) {
+    throw usage(
+      `missing argument ${missing.join(', ')}`,
+      'TARGET comes first: publish TARGET SOURCE...; -t is for further tags.',
+    );
+  }
   const hint =
     images === undefined
       ? 'Write TARGET SOURCE..., or -f SPEC. Run manifest-publish publish --help.'

@@ -35,18 +35,19 @@ export function stdoutTheme(world: World, noColor: boolean): Theme {
 export async function reportFailure(
   world: World,
   argv: readonly string[],
-  error: unknown,
+  failure: unknown,
   circumstances: Circumstances = {},
 ): Promise<void> {
+  const error = asTyped(failure, world);
   const document = errorDocument(error);
   world.setExitCode(document.error.exitCode);
   const debug = isWritten(argv, '--debug');
   if (isWritten(argv, '--json')) {
     const printed = await world.print(`${jsonText(document, 2)}\n`).then(
       () => true,
-      (failure: unknown) => {
-        if (failure instanceof PublishError) return false;
-        throw failure;
+      (unprinted: unknown) => {
+        if (unprinted instanceof PublishError) return false;
+        throw unprinted;
       },
     );
     // Where the document cannot be written, stderr is the only one left to tell.
@@ -58,4 +59,10 @@ export async function reportFailure(
   if (!(error instanceof PublishError)) {
     world.note(page([`${packageJson.name}/${packageJson.version} ${world.versions}`], theme));
   }
+}
+
+/** Hints can be pasted: docker, which calls us as its plugin, names us otherwise. */
+function asTyped(error: unknown, { env }: World): unknown {
+  if (!(error instanceof PublishError) || env['DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND'] === undefined) return error;
+  return error.with({ hint: error.hint.replace(/(?<=^|\s)manifest-publish (?=[a-z-])/g, 'docker mpublish ') });
 }

@@ -16,8 +16,9 @@ export type OutputFlags = {
  * the report, and of a run that failed they hold what was done, or nothing where that is not the one list.
  *
  * @param listing the lists come from spec files: each is told with its references
+ * @param isShard the report will be joined with others, which must not find that of an earlier run in its place
  */
-export function reportFiles(flags: OutputFlags, listing: boolean): readonly WantedFile<Published>[] {
+export function reportFiles(flags: OutputFlags, listing: boolean, isShard: boolean): readonly WantedFile<Published>[] {
   const published = <T>(path: T) => (flags['dry-run'] ? undefined : path);
   const whole = (text: (report: PublishReport) => string) => (done: Published) =>
     done.failure === undefined || listing ? text(done.report) : undefined;
@@ -32,7 +33,12 @@ export function reportFiles(flags: OutputFlags, listing: boolean): readonly Want
       path: published(flags['metadata-file']),
       text: whole(listing ? metadataOfLists : metadataText),
     },
-    { flag: '--report', path: flags.report, text: ({ report }) => `${jsonText(reportDocument(report), 2)}\n` },
+    {
+      flag: '--report',
+      path: flags.report,
+      text: ({ report }) => `${jsonText(reportDocument(report), 2)}\n`,
+      outdated: isShard,
+    },
   ];
 }
 
@@ -51,17 +57,17 @@ export function referenceLines(report: PublishReport): string {
 
 type Done = Exclude<TargetOutcome, { action: 'failed' }>;
 
-function isDone(target: TargetOutcome): target is Done {
+export function isDone(target: TargetOutcome): target is Done {
   return target.action !== 'failed';
 }
 
 /** The keys that `docker buildx build` and `imagetools create` write to their `--metadata-file`. */
-function metadataText(report: PublishReport): string {
+export function metadataText(report: PublishReport): string {
   return `${jsonText(metadataOf(report.lists[0]) ?? {}, 2)}\n`;
 }
 
 /** The same for each list, keyed by its TARGET as `docker buildx bake` keys its builds. */
-function metadataOfLists(report: PublishReport): string {
+export function metadataOfLists(report: PublishReport): string {
   const pairs = report.lists.flatMap((list) => {
     const metadata = metadataOf(list);
     return metadata === undefined ? [] : [[list.targets[0]?.reference ?? '', metadata] as const];

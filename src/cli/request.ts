@@ -1,12 +1,14 @@
 import { INDEX_TYPES } from '../config/values.ts';
 import { PublishError } from '../errors.ts';
 import type { Platform } from '../model/descriptor.ts';
-import { type Digest, parseDigest } from '../model/digest.ts';
+import { parseDigest } from '../model/digest.ts';
 import { imageReference } from '../model/image-reference.ts';
 import { parsePlatform } from '../model/platform.ts';
 import { formatReference, type Reference, withTag, writtenReference } from '../model/reference.ts';
 import type { EntryAnnotations, IndexType, PublishRequest, SourceRequest } from '../publish/request.ts';
 import { parseSource } from '../publish/source.ts';
+// Not the room: that would load the reader of spec files with every publish.
+import { requestOf, type SpecSettings } from '../spec/settings.ts';
 import {
   AMOUNT,
   BOOLEAN,
@@ -65,25 +67,7 @@ export type PublishOptions = {
 };
 
 /** What a request says besides targets and sources. What is absent was not said. */
-export type RequestSettings = {
-  readonly type?: IndexType;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly entryAnnotations?: readonly EntryAnnotations[];
-  readonly platforms?: readonly Platform[];
-  readonly expectPlatforms?: readonly Platform[];
-  readonly forcePlatform?: boolean;
-  readonly foreignLayers?: boolean;
-  readonly waitForSource?: number;
-  readonly dryRun?: boolean;
-  readonly verify?: boolean;
-  readonly noClobber?: boolean;
-  readonly expectDigest?: Digest;
-  readonly amend?: boolean;
-  readonly ignoreMissing?: boolean;
-  readonly attestations?: 'keep' | 'drop';
-  readonly referrers?: 'none' | 'all';
-  readonly guardsImage?: true;
-};
+export type RequestSettings = Omit<SpecSettings, 'tags'> & { readonly guardsImage?: true };
 
 const KINDS: Readonly<Record<keyof PublishOptions, Kind>> = {
   target: TEXT,
@@ -177,29 +161,8 @@ export function assembleRequest(
   sources: readonly SourceRequest[],
   settings: RequestSettings,
 ): PublishRequest {
-  const { expectPlatforms, expectDigest, entryAnnotations, attestations, referrers } = settings;
-  return {
-    targets: distinct(targets),
-    sources,
-    type: settings.type ?? 'auto',
-    annotations: settings.annotations ?? {},
-    layout: 'plain',
-    platforms: settings.platforms ?? [],
-    ...(expectPlatforms === undefined ? {} : { expectPlatforms }),
-    forcePlatform: settings.forcePlatform ?? false,
-    foreignLayers: settings.foreignLayers ?? false,
-    waitForSource: settings.waitForSource ?? 0,
-    dryRun: settings.dryRun ?? false,
-    verify: settings.verify ?? true,
-    ...(settings.noClobber === true ? { noClobber: true } : {}),
-    ...(expectDigest === undefined ? {} : { expectDigest }),
-    ...(entryAnnotations === undefined || entryAnnotations.length === 0 ? {} : { entryAnnotations }),
-    ...(settings.amend === true ? { amend: true } : {}),
-    ...(settings.ignoreMissing === true ? { ignoreMissing: true } : {}),
-    ...(attestations === undefined ? {} : { attestations }),
-    ...(referrers === undefined ? {} : { referrers }),
-    ...(settings.guardsImage === true ? { guardsImage: true } : {}),
-  };
+  const request = requestOf(distinct(targets), sources, settings);
+  return settings.guardsImage === true ? { ...request, guardsImage: true } : request;
 }
 
 /** What has tags written as references asks for, see {@link PublishRequest.guardsImage}. */
@@ -248,7 +211,8 @@ export function furtherTag(text: string, target: Reference): Reference {
   return isReference(text) ? tagReference(text) : withTag(target, text);
 }
 
-function isReference(text: string): boolean {
+/** What stands behind `--tag` is more than a tag. */
+export function isReference(text: string): boolean {
   return /[/:@]/.test(text);
 }
 

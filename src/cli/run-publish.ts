@@ -1,11 +1,13 @@
 import { PublishError } from '../errors.ts';
+import type { Digest } from '../model/digest.ts';
 import type { PublishReport } from '../publish/report.ts';
 import type { PublishRequest } from '../publish/request.ts';
 import type { ManifestBytes } from '../publish/resolved.ts';
 import type { PlanEvent } from '../ui/render.ts';
-import type { Session } from './base-command.ts';
 import { withOutputFiles } from './files.ts';
 import { type OutputFlags, reportFiles } from './report-files.ts';
+import type { Session } from './session.ts';
+import type { RunPart } from './shard.ts';
 
 /** What a publish did, and what it had planned; `failure`: what it could not do all the same. */
 export type Published = {
@@ -22,6 +24,9 @@ export type RunOptions = {
   readonly keepGoing?: boolean;
   /** The lists come from spec files: each is told with its references. */
   readonly listing?: boolean;
+  /** Which part of the whole this is, for the report, and of which lists. */
+  readonly part?: RunPart;
+  readonly lists?: Digest | undefined;
 };
 
 /**
@@ -32,18 +37,23 @@ export async function runPublish(
   requests: readonly PublishRequest[],
   { ports, signal, files, notes }: Session,
   flags: OutputFlags,
-  { known, keepGoing = false, listing = false }: RunOptions = {},
+  { known, keepGoing = false, listing = false, part = {}, lists }: RunOptions = {},
 ): Promise<Published> {
   const plans: PlanEvent[] = [];
   const emit: typeof ports.emit = (event) => {
     if (event.kind === 'plan') plans.push(event);
     ports.emit(event);
   };
-  const withNotes = (report: PublishReport) => ({ ...report, warnings: [...report.warnings, ...notes()] });
+  const withNotes = ({ schemaVersion, warnings, ...report }: PublishReport): PublishReport => {
+    const shard = part.shard === undefined || lists === undefined ? {} : { shard: { ...part.shard, lists } };
+    return { schemaVersion, ...part, ...shard, ...report, warnings: [...warnings, ...notes()] };
+  };
   const work = async (): Promise<Published> => {
     try {
       const { publishLists } = await import('../publish/publish-lists.ts');
-      const options = { keepGoing, ...(known === undefined ? {} : { known }) };
+      // Whoever joins the reports of shards is to find each.
+      const tells = part.shard !== undefined;
+      const options = { keepGoing, tells, ...(known === undefined ? {} : { known }) };
       const report = await publishLists(requests, { ...ports, emit }, signal, options);
       return { report: withNotes(report), plans };
     } catch (error) {
@@ -55,7 +65,7 @@ export async function runPublish(
   };
   let published: Published | undefined;
   try {
-    return await withOutputFiles(reportFiles(flags, listing), files, async () => {
+    return await withOutputFiles(reportFiles(flags, listing, part.shard !== undefined), files, async () => {
       published = await work();
       return published;
     });

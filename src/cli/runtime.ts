@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { realpathSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSecrets, type Secrets } from '../auth/secrets.ts';
@@ -8,6 +9,7 @@ import type { Clock, PublishPorts } from '../publish/ports.ts';
 import type { Writer } from '../store/owner.ts';
 import type { ThemedStream } from '../ui/render.ts';
 import { connect, type Observer } from './connect.ts';
+import { whenDockerStops } from './docker-plugin-socket.ts';
 import type { Environment } from './environment.ts';
 import { outputOn } from './output.ts';
 import type { NetworkSettings } from './settings.ts';
@@ -22,6 +24,8 @@ export type World = {
   readonly folder: () => string;
   /** @throws Error where this user has no home, as in some containers */
   readonly home: () => string;
+  /** The file that was started, `bin/run.js`, by its real path. */
+  readonly program: () => string;
   /** What others can tell of this process. */
   readonly writer: Writer;
   /** A text that no other call gives, on any machine. */
@@ -43,6 +47,8 @@ export type World = {
   conceal(text: string): string;
   /** Writes to stderr. Should that fail, the process ends with 8, unless it has a worse thing to say. */
   note(text: string): void;
+  /** Writes to stderr as it is, secrets too: for a CI runner, which is told what it must not show. */
+  command(text: string): void;
   setExitCode(code: number): void;
   /**
    * From here on the process ends with 1, and what `report` says, unless the function that is returned is called: a
@@ -96,6 +102,7 @@ function openWorld(): World {
     env: process.env,
     folder: workingFolder,
     home: homedir,
+    program: () => realpathSync(process.argv[1] ?? ''),
     writer: thisProcess(),
     token: randomUUID,
     platform: process.platform,
@@ -107,6 +114,7 @@ function openWorld(): World {
       outputs[to].write(typeof content === 'string' ? SECRETS.conceal(content) : content),
     conceal: SECRETS.conceal,
     note: (text) => void outputs.stderr.stream.write(SECRETS.conceal(text)),
+    command: (text) => void outputs.stderr.stream.write(text),
     setExitCode: (code) => {
       exitCode = code;
       process.exitCode = code;
@@ -193,8 +201,10 @@ function abortOnSignals(controller: AbortController): () => void {
     );
   };
   for (const name of names) process.on(name, listener);
+  const unwatch = whenDockerStops(process.env, () => controller.signal.aborted || listener('SIGTERM'), every);
   return () => {
     for (const name of names) process.off(name, listener);
+    unwatch();
   };
 }
 
@@ -222,6 +232,8 @@ export type RuntimeOptions = {
   readonly isolated?: boolean;
   readonly network: NetworkSettings;
   readonly observer: Observer;
+  /** Stands in front of the register of what this process must not repeat. */
+  readonly watchSecrets?: (own: Secrets) => Secrets;
 };
 
 /** Everything that lives as long as one run. */
@@ -235,7 +247,8 @@ export type Runtime = {
 };
 
 /** Puts the rooms together with this process, its clock and chance. */
-export async function createRuntime({ network, observer, isolated }: RuntimeOptions): Promise<Runtime> {
+export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const { network, observer, isolated, watchSecrets = (own) => own } = options;
   const { env, platform } = process;
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
@@ -243,7 +256,7 @@ export async function createRuntime({ network, observer, isolated }: RuntimeOpti
     env: isolated === true ? {} : env,
     clock: SYSTEM_CLOCK,
     random: Math.random,
-    secrets: SECRETS,
+    secrets: watchSecrets(SECRETS),
     signal: controller.signal,
     writer: { ...thisProcess(), own: LAYOUT_LOCKS },
   };

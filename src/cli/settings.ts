@@ -90,6 +90,16 @@ export function networkSettings(
   };
 }
 
+/** Rates are limits of an account or an address, which all workers of a run share. */
+export function sharedRates(network: NetworkSettings, workers: number): NetworkSettings {
+  if (workers === 1) return network;
+  const hosts = Object.entries(network.hosts).map(([host, settings]) => {
+    const { maxRps } = settings;
+    return [host, maxRps === undefined ? settings : { ...settings, maxRps: maxRps / workers }] as const;
+  });
+  return { ...network, hosts: Object.fromEntries(hosts) };
+}
+
 /** `--type` */
 export function indexType(text: string): IndexType {
   return choice({ name: '--type', text }, INDEX_TYPES);

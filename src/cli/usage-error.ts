@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { nearest } from '../config/values.ts';
 import type { PublishError } from '../errors.ts';
+import { commandOfOthers, flagOfOthers } from './habits.ts';
 import { nearestHint, usage } from './settings.ts';
 
 /**
@@ -19,7 +20,8 @@ export function usageErrorOf(error: unknown, command: string): PublishError | un
     const [first = ''] = written;
     const known = Object.keys(parse?.input?.flags ?? {}).map((name) => `--${name}`);
     const message = `unknown flag${written.length === 1 ? '' : 's'} ${written.join(', ')}`;
-    return usage(message, nearestHint(first, known, help));
+    const habit = flagOfOthers(first, command);
+    return usage(message, habit === undefined ? nearestHint(first, known, help) : `${habit} ${help}`);
   }
   if (args?.some((arg) => typeof arg === 'string')) {
     const takes = Object.keys(parse?.input?.args ?? {}).map((name) => name.toUpperCase());
@@ -58,8 +60,9 @@ export function unknownCommand(words: readonly string[], commands: readonly stri
   }
   const within = commands.filter((command) => command.startsWith(`${first} `));
   const choices = within.length > 0 ? within : commands;
+  const habit = within.length > 0 ? undefined : commandOfOthers(first);
   const guess = nearest(within.length > 0 ? `${first} ${second}` : first, choices);
-  const advice = guess === undefined ? `Commands: ${choices.join(', ')}.` : `Did you mean "${guess}"?`;
+  const advice = habit ?? (guess === undefined ? `Commands: ${choices.join(', ')}.` : `Did you mean "${guess}"?`);
   // Only what can be a command is shown back.
   const alone = within.length > 0 && !COMMAND.test(second);
   const name = within.length > 0 ? `${first} ${second}` : first;

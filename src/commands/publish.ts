@@ -6,7 +6,9 @@ import { publishInput } from '../cli/publish-inputs.ts';
 import { checkInputs } from '../cli/publish-usage.ts';
 import { digestLines, referenceLines } from '../cli/report-files.ts';
 import { runPublish } from '../cli/run-publish.ts';
-import { reportDocument } from '../ui/render.ts';
+import type { Session } from '../cli/session.ts';
+import { partOfRun, runPart } from '../cli/shard.ts';
+import { page, reportDocument } from '../ui/render.ts';
 
 /** One shot, without local state: resolve, plan, transfer, push the index, move the tags. */
 export class Publish extends BaseCommand {
@@ -53,6 +55,10 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
       command: '<%= config.bin %> <%= command.id %> -f lists.yaml --keep-going --report report.json',
     },
     {
+      description: 'The first of two parts of the lists, for one of two machines; report merge joins the reports.',
+      command: '<%= config.bin %> <%= command.id %> -f lists.yaml --shard 1/2 --keep-going --report 1.json',
+    },
+    {
       description: 'Join images that were pushed by digest, under the tags of docker/metadata-action.',
       command: [
         '<%= config.bin %> <%= command.id %> --digests-dir digests',
@@ -84,19 +90,28 @@ Credentials are those of docker login. The digest of the index goes to stdout, a
     const [target, ...sources] = args.target ?? [];
     checkInputs(target, sources, flags);
     const settings = settingsOfFlags(flags, this.world.env);
+    const part = runPart(flags, this.world.env);
     const words = { target, sources, tags: flags.tag ?? [] };
     const input = await publishInput(words, flags, settings, this.world);
     // Every word is read before a connection is opened; what the configuration adds are checked values.
     const host = input.requests({})[0]?.targets[0]?.host ?? '';
 
-    const published = await this.withSession(flags, host, (session) => {
+    const work = async (session: Session) => {
       for (const text of input.notes) session.ports.emit({ kind: 'warning', text });
       const { listing } = input;
-      return runPublish(input.requests(session.config), session, flags, { listing, keepGoing: flags['keep-going'] });
-    });
+      const all = input.requests(session.config);
+      const { requests, notes, lists } = await partOfRun(all, part);
+      for (const text of notes) this.note(flags, (theme) => page([text], theme));
+      return runPublish(requests, session, flags, { listing, keepGoing: flags['keep-going'], part, lists });
+    };
+    const workers = part.shard?.total ?? 1;
+    const published = await this.withGithub(flags, input.listing, () =>
+      this.withSession(flags, host, work, { workers }),
+    );
 
     const { report, failure } = published;
-    this.noteOutcome(flags, published);
+    // A shard without lists has said so.
+    if (report.lists.length > 0) this.noteOutcome(flags, published);
     if (failure !== undefined) {
       // What was done stays done: scripts that go through the lines find it, and the exit code tells the rest.
       if (input.listing && !flags.json) await this.result(flags, undefined, referenceLines(report));

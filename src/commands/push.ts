@@ -7,6 +7,7 @@ import { INDEX_FLAGS, NETWORK_FLAGS } from '../cli/flags.ts';
 import { digestLines } from '../cli/report-files.ts';
 import { distinct, furtherTag } from '../cli/request.ts';
 import { runPublish } from '../cli/run-publish.ts';
+import type { Session } from '../cli/session.ts';
 import { type CommonFlags, indexType } from '../cli/settings.ts';
 import { PublishError } from '../errors.ts';
 import { parseDigest } from '../model/digest.ts';
@@ -65,7 +66,7 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
     this.note(flags, (theme) => renderWarnings(warnings, theme));
 
     const { pushRequest } = await import('../store/push-request.ts');
-    const published = await this.withSession(flags, list.host, async (session) => {
+    const run = async (session: Session) => {
       const { config, ports, signal } = session;
       if (draft.origin === 'docker') {
         const { staleEntries } = await import('../cli/stale-entries.ts');
@@ -78,9 +79,12 @@ Where there is no draft of that name, docker's own is taken: after a docker mani
         foreignLayers: config.foreignLayers ?? false,
       });
       return runPublish([request], session, flags, { known: draft.stored.manifests });
-    }).catch((error: unknown) => {
-      throw error instanceof PublishError ? inDockersWords(error) : error;
-    });
+    };
+    const published = await this.withGithub(flags, false, () => this.withSession(flags, list.host, run)).catch(
+      (error: unknown) => {
+        throw error instanceof PublishError ? inDockersWords(error) : error;
+      },
+    );
     this.noteOutcome(flags, published);
     if (published.failure !== undefined) throw inDockersWords(published.failure);
     const { report } = published;

@@ -32,7 +32,7 @@ The address goes to stdout, and nothing else. Profiles that ask for credentials 
     },
     {
       description: 'One that refuses every mount, as Amazon ECR Public does, on a free port.',
-      command: '<%= config.bin %> <%= command.id %> --profile ecr-public --port 0',
+      command: '<%= config.bin %> <%= command.id %> --profile ecr-public --seed debian --port 0',
     },
     { description: 'What it can imitate.', command: '<%= config.bin %> <%= command.id %> --list-profiles' },
   ];
@@ -155,8 +155,18 @@ function notes(registry: RunningRegistry, profile: string, seeded: readonly Seed
   return [
     `serving ${registry.url} (${local}) with profile ${profile}, until interrupted`,
     ...(registry.profile.auth.scheme === 'none' ? [] : logins(registry, local)),
+    ...(['404nameUnknown', 'reset'].includes(registry.profile.repo.missing)
+      ? [`  ${repositories(local, seeded)}`]
+      : []),
     ...images,
   ];
+}
+
+/** Where a push makes no repository there would be none to publish to. */
+function repositories(local: string, seeded: readonly SeededImage[]): string {
+  return seeded.length === 0
+    ? 'a push makes no repository here: with --seed debian there is debian/debian to publish to'
+    : `a push makes no repository here: publish to ${local}/debian/debian, which is there and empty`;
 }
 
 /** The name of the help's examples: logins go by the name that is used. */

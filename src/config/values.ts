@@ -12,6 +12,15 @@ export type ProgressMode = (typeof PROGRESS_MODES)[number];
 /** The values of `--type`. */
 export const INDEX_TYPES = ['auto', 'oci', 'docker'] as const;
 
+/** The values of `--attestations`. */
+export const ATTESTATIONS = ['keep', 'drop'] as const;
+
+/** The values of `--referrers`. */
+export const REFERRERS = ['none', 'all'] as const;
+
+/** Values of `--stage`. */
+export const STAGES = ['content', 'index'] as const;
+
 /** The values of `mount`. */
 export const MOUNT_MODES = ['auto', 'never'] as const;
 

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { withoutEndless } from '../model/escapes.ts';
 import type { HttpHeaders, HttpResponse } from './message.ts';
 
 /** What an error answer said, in words that are safe to print and on one line. */
@@ -73,7 +74,7 @@ export function parseErrorBody(bytes: Uint8Array, headers: HttpHeaders): ErrorBo
  * @see https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
  */
 export function oneLine(text: string, limit: number = LINE_LIMIT): string {
-  const plain = stripVTControlCharacters(text.slice(0, ERROR_BODY_LIMIT))
+  const plain = stripVTControlCharacters(withoutEndless(text.slice(0, ERROR_BODY_LIMIT)))
     // Line breaks part words; other controls, and what is invisible, just go.
     .replace(/\s+/gu, ' ')
     .replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '')

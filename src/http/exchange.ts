@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { AnswerBody } from './answer-body.ts';
 import type { Clock } from './clock.ts';
 import { failureCode } from './failure.ts';
 import type { HttpMethod } from './message.ts';
@@ -20,6 +21,8 @@ export type WireRequest = {
   /** Longest time in which the other side takes nothing of what is sent, in ms. */
   readonly sendTimeout: number;
   readonly signal: AbortSignal;
+  /** Told of each chunk of the body that the connection is done with; not of those that it still held at the end. */
+  readonly spent?: ((chunk: Uint8Array) => void) | undefined;
   /** Turns a failure of the connection, in the middle of the body, into the error that the body's reader gets. */
   readonly bodyError: (cause: Error) => Error;
 };
@@ -42,6 +45,8 @@ type Progress = {
   bytesSent: number;
   connection: Socket | undefined;
   watch: Watch | undefined;
+  /** Chunks that the connection may still hold. */
+  unspent: Uint8Array[];
   readonly request: WireRequest;
 };
 
@@ -59,15 +64,8 @@ export interface Wire {
   close(): void;
 }
 
-/** Below this rate, kept up for a minute, a body counts as stalled although it never falls silent. Bytes a second. */
-const LEAST_RATE = 1024;
-const RATE_WINDOW = 60_000;
-
 /** Answers of 1xx before the answer itself. */
 const MOST_INFORMATIONAL = 32;
-
-/** How much of an answer is read ahead of its reader, in bytes. */
-const READ_AHEAD = 256 * 1024;
 
 /**
  * undici tells only on its diagnostics channels which connection a request went out on and how much of its body left.
@@ -94,14 +92,23 @@ export function createWire(clock: Clock): Wire {
   const onChunk = (message: unknown) => {
     const { request, chunk } = message as { readonly request: object; readonly chunk: Uint8Array };
     const progress = progressOf.get(request);
-    if (progress !== undefined) progress.bytesSent += chunk.byteLength;
+    if (progress === undefined) return;
+    progress.bytesSent += chunk.byteLength;
+    if (progress.request.spent !== undefined) tellSpent(progress, chunk);
   };
   subscribe('undici:client:sendHeaders', onHeaders);
   subscribe('undici:request:bodyChunkSent', onChunk);
 
   return {
     exchange(request) {
-      const progress: Progress = { reused: false, bytesSent: 0, connection: undefined, watch: undefined, request };
+      const progress: Progress = {
+        reused: false,
+        bytesSent: 0,
+        connection: undefined,
+        watch: undefined,
+        unspent: [],
+        request,
+      };
       return startExchange(request, progress, clock, () => {
         starting = progress;
       });
@@ -111,6 +118,13 @@ export function createWire(clock: Clock): Wire {
       unsubscribe('undici:request:bodyChunkSent', onChunk);
     },
   };
+}
+
+/** Once nothing is left to be written, nothing of what was written is looked at any more. */
+function tellSpent({ unspent, connection, request }: Progress, chunk: Uint8Array): void {
+  unspent.push(chunk);
+  if (connection === undefined || connection.destroyed || connection.writableLength > 0) return;
+  for (const one of unspent.splice(0)) request.spent?.(one);
 }
 
 function startExchange(request: WireRequest, progress: Progress, clock: Clock, onStart: () => void): Exchange {
@@ -234,55 +248,4 @@ const UNASKED: Readonly<Record<string, string>> = { 'bad response': 'UNASKED_100
  */
 function afterReuse(action: () => void): void {
   setImmediate(() => setImmediate(action));
-}
-
-/** A class because that is how node makes streams. */
-class AnswerBody extends Readable {
-  readonly #controller: Dispatcher.DispatchController;
-  readonly #abort: (reason: Error) => void;
-  readonly #clock: Clock;
-  #windowStart: number;
-  #windowBytes = 0;
-
-  constructor(controller: Dispatcher.DispatchController, abort: (reason: Error) => void, clock: Clock) {
-    super({ highWaterMark: READ_AHEAD });
-    this.#controller = controller;
-    this.#abort = abort;
-    this.#clock = clock;
-    this.#windowStart = clock.now();
-    // A failure between the headers and the first read is kept by the stream for its reader.
-    this.on('error', () => undefined);
-  }
-
-  receive(chunk: Buffer): void {
-    this.#watchRate(chunk.byteLength);
-    if (!this.push(chunk)) this.#controller.pause();
-  }
-
-  /** Undici ends a body that falls silent, not one that trickles. A slow reader on our side is no fault of the host. */
-  #watchRate(bytes: number): void {
-    this.#windowBytes += bytes;
-    const elapsed = this.#clock.now() - this.#windowStart;
-    if (elapsed < RATE_WINDOW) return;
-    if ((this.#windowBytes * 1000) / elapsed < LEAST_RATE) {
-      this.#abort(Object.assign(new Error('the answer stalled'), { code: 'STALLED' }));
-    }
-    this.#startWindow();
-  }
-
-  #startWindow(): void {
-    this.#windowStart = this.#clock.now();
-    this.#windowBytes = 0;
-  }
-
-  override _read(): void {
-    if (!this.#controller.paused) return;
-    this.#startWindow();
-    this.#controller.resume();
-  }
-
-  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    this.#abort(error ?? new Error('no longer wanted'));
-    callback(error);
-  }
 }

@@ -264,3 +264,10 @@ function forHost(flag: string, key: 'plainHttp' | 'insecure', host: string): str
   const file = `registries: {${JSON.stringify(host)}: {${key}: true}}`;
   return `pass ${flag} (it is for the registry named first), or for another one write \`${file}\` into a file and name it with --config FILE`;
 }
+
+/** What nobody waits for is not asked for while the host has had enough. */
+export function leftAlone(host: string): PublishError {
+  return new PublishError('RATE_LIMITED', `${host} wants to be left alone`, 'Run the same command again later.', {
+    registry: host,
+  });
+}

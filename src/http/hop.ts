@@ -21,6 +21,8 @@ export type HopRequest = {
   readonly named: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | Readable | undefined;
+  /** As in {@link HttpRequest.body}. */
+  readonly disposable: boolean;
   readonly headersTimeout: number;
   /** As in {@link HttpRequest}. */
   readonly aside: boolean;
@@ -144,6 +146,7 @@ async function sendOnce(request: HopRequest, tools: HopTools): Promise<HopResult
     url,
     headers: request.headers,
     body: request.body,
+    spent: request.disposable ? tools.pools.giveBack : undefined,
     headersTimeout: request.headersTimeout,
     sendTimeout: tools.sendTimeout,
     signal,

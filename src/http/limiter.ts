@@ -59,12 +59,18 @@ type HostState = {
   readonly pace: Pace;
 };
 
+/**
+ * In what order waiters are served. `first`: whoever goes beside a copy that holds places and waits for it; it passes also
+ * those who wait for a job, and nobody starves by that, since the copy had its turn before them. `last`: what nothing but
+ * the end of a list waits for; whoever passes it needs no more than the host gives at a time.
+ */
+type Turn = 'first' | 'in line' | 'last';
+
 type Waiter = {
   /** Places wanted, by host: 2 where both ends of a copy are on one host. */
   readonly wants: ReadonlyMap<string, number>;
   readonly job: boolean;
-  /** It may pass those who wait for a job. They do not starve: whoever it goes beside had its turn before them. */
-  readonly beside: boolean;
+  readonly turn: Turn;
   readonly grant: () => void;
 };
 
@@ -73,8 +79,8 @@ type Holder = { readonly host: string; readonly grant: (beyond: boolean) => void
 
 /**
  * One limiter for the process. Places of one waiter are taken together or not at all, so nobody holds one end of a
- * copy while waiting for the other, and who waits longest is served first: a later waiter passes an earlier one only
- * where that one would have to wait in any case, for a job. Who cannot but hold a place while waiting for another says so,
+ * copy while waiting for the other, and of those in line who waits longest is served first: a later waiter passes an earlier
+ * one only where that one would have to wait in any case, for a job. Who cannot but hold a place while waiting for another says so,
  * and gets it though there be none. Hence no deadlock and no starvation.
  */
 export function createLimiter(options: LimiterOptions): HostLimiter {
@@ -84,20 +90,20 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
   const mostJobs = options.jobs ?? JOBS;
   const rates = new Map(Object.entries(options.maxRps ?? {}).map(([host, rate]) => [canonicalHost(host), rate]));
   const hosts = new Map<string, HostState>();
-  /** In the order in which they came. */
-  const queue = new Set<Waiter>();
+  /** Each in the order in which they came. */
+  const queues: Readonly<Record<Turn, Set<Waiter>>> = { first: new Set(), 'in line': new Set(), last: new Set() };
   /** Those who hold a place already and want one more. */
   const holders = new Set<Holder>();
   /** How many of them want something of a host. */
   const waiting = new Map<string, number>();
 
   function enqueue(waiter: Waiter): void {
-    queue.add(waiter);
+    queues[waiter.turn].add(waiter);
     for (const host of waiter.wants.keys()) waiting.set(host, (waiting.get(host) ?? 0) + 1);
   }
 
   function dequeue(waiter: Waiter): void {
-    queue.delete(waiter);
+    queues[waiter.turn].delete(waiter);
     for (const host of waiter.wants.keys()) {
       const left = (waiting.get(host) ?? 0) - 1;
       if (left > 0) waiting.set(host, left);
@@ -139,12 +145,17 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
     serveHolders();
     const noRequest = new Set<string>();
     const noJob = new Set<string>();
+    for (const queue of Object.values(queues)) serveQueue(queue, noRequest, noJob);
+  }
+
+  /** Adds the hosts of which nothing must be taken by whoever comes later. */
+  function serveQueue(queue: ReadonlySet<Waiter>, noRequest: Set<string>, noJob: Set<string>): void {
     for (const waiter of queue) {
       // With nothing left anywhere the rest need not be looked at; there may be thousands.
       if (noRequest.size >= waiting.size) return;
       const wanted = [...waiter.wants];
       const jobFree = ([host]: readonly [string, number]) =>
-        (waiter.beside || !noJob.has(host)) && stateOf(host).jobs < stateOf(host).jobWidth;
+        (waiter.turn === 'first' || !noJob.has(host)) && stateOf(host).jobs < stateOf(host).jobWidth;
       if (waiter.job && !wanted.every(jobFree)) {
         // It keeps its turn among the jobs. Plain requests may pass it.
         for (const [host] of wanted) noJob.add(host);
@@ -169,7 +180,7 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
   /** Waits for its turn; `make` hands out what was counted for it. */
   async function queued<T>(
     wants: ReadonlyMap<string, number>,
-    { job, beside }: Pick<Waiter, 'job' | 'beside'>,
+    { job, turn }: Pick<Waiter, 'job' | 'turn'>,
     signal: AbortSignal,
     make: () => T,
   ): Promise<T> {
@@ -185,7 +196,7 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
         stay();
         resolve(make());
       };
-      const waiter: Waiter = { wants, job, beside, grant };
+      const waiter: Waiter = { wants, job, turn, grant };
       enqueue(waiter);
       serve();
     });
@@ -220,10 +231,10 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
   }
 
   return {
-    take(host, signal, { holding = false } = {}) {
+    take(host, signal, { holding = false, last = false } = {}) {
       const key = canonicalHost(host);
       if (holding) return takeHolding(key, signal);
-      return queued(new Map([[key, 1]]), { job: false, beside: false }, signal, () => place(key));
+      return queued(new Map([[key, 1]]), { job: false, turn: last ? 'last' : 'in line' }, signal, () => place(key));
     },
 
     takeCopy({ source, target, size, beside = false, signal }) {
@@ -233,7 +244,9 @@ export function createLimiter(options: LimiterOptions): HostLimiter {
       const wants = new Map<string, number>();
       for (const host of ends) wants.set(host, (wants.get(host) ?? 0) + 1);
       const job = size > SMALL_COPY;
-      return queued(wants, { job, beside }, signal, (): CopyPlaces => {
+      // What is in memory already takes two short requests; a copy that begins later ends later.
+      const turn = beside ? 'first' : sourceHost === undefined && !job ? 'last' : 'in line';
+      return queued(wants, { job, turn }, signal, (): CopyPlaces => {
         const places = { source: sourceHost === undefined ? undefined : place(sourceHost), target: place(targetHost) };
         return {
           ...places,

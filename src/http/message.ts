@@ -24,8 +24,11 @@ export type HttpRequest = {
    */
   readonly namedBy?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Bytes can be sent again by a retry or a redirect; a stream is sent once and never retried. */
-  readonly body?: Uint8Array | { readonly stream: Readable; readonly length: number };
+  /**
+   * Bytes can be sent again by a retry or a redirect; a stream is sent once and never retried. `disposable`: nobody else
+   * looks at its chunks, so that their memory may be used anew once they have left.
+   */
+  readonly body?: Uint8Array | { readonly stream: Readable; readonly length: number; readonly disposable?: boolean };
   /**
    * Sends at most `1 + retries` times; absent: the run's `--retries`. Two things do not count: the second try on a
    * connection that the other side had closed for want of use, and a 429, which is waited for as long as the host answers
@@ -45,6 +48,8 @@ export type HttpRequest = {
   readonly aside?: boolean;
   /** A place taken before; the caller gives it back. */
   readonly place?: Place;
+  /** Without a place: it takes one when nobody else wants it. */
+  readonly last?: boolean;
   /** Longest wait for the answer's headers in ms; absent: 60,000. */
   readonly headersTimeout?: number;
   readonly signal: AbortSignal;
@@ -83,6 +88,11 @@ export interface Transport {
   /** `https://host/` or `http://host/`, by what the user said of the host and what it answered so far. */
   baseUrl(host: string): URL;
   send(request: HttpRequest): Promise<HttpResponse>;
+  /**
+   * The request will be sent soon, for certain: its connection is opened meanwhile, where it is known how. One connection
+   * for each call.
+   */
+  openAhead?(request: Pick<HttpRequest, 'url' | 'namedBy'>): void;
   /** `close` waits for this. It must end by itself, and never fail. */
   outlive?(work: Promise<void>): void;
   close(): Promise<void>;
@@ -93,13 +103,17 @@ export interface Limiter {
   /**
    * One request. `holding`: for whoever cannot but hold a place already, here or elsewhere, and will wait for nothing else
    * once it has this one. They go first, and one at a time may go beyond the host's width: were they to wait for one
-   * another's places, none would ever get any.
+   * another's places, none would ever get any. `last`: it goes when nobody else wants what it needs.
    */
-  take(host: string, signal: AbortSignal, options?: { readonly holding?: boolean }): Promise<Place>;
+  take(
+    host: string,
+    signal: AbortSignal,
+    options?: { readonly holding?: boolean; readonly last?: boolean },
+  ): Promise<Place>;
   /**
    * Both ends of one streamed copy, or only the target's when the bytes are in memory, taken together so that no
    * copy holds one end while it waits for the other. `size` in bytes decides whether it counts as a copy job. `beside`:
-   * its bytes come with those of another copy, which has its places, so that it need not wait behind copies that wait.
+   * its bytes come with those of another copy, which has its places and waits for it, so that it goes before all others.
    */
   takeCopy(copy: {
     readonly source?: string;

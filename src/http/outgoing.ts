@@ -16,6 +16,10 @@ export async function wireBody(body: HttpRequest['body']): Promise<Uint8Array | 
   return new Uint8Array(0);
 }
 
+export function isStream(body: HttpRequest['body']): body is Exclude<HttpRequest['body'], Uint8Array | undefined> {
+  return body !== undefined && 'stream' in body;
+}
+
 /** For another origin than the one that it is meant for. */
 export function withoutAuthorization(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization'));

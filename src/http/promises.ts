@@ -19,14 +19,42 @@ export function deferred<T>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
+/** What is to be done when a signal is aborted. */
+type Watch = { readonly actions: Set<() => void>; readonly listener: () => void };
+
+const watches = new WeakMap<AbortSignal, Watch>();
+
 /**
  * Calls `action` when the signal is aborted, unless what is returned has been called before. One signal serves a whole
- * run with hundreds of requests in flight: node would take its listeners for a leak and print a warning.
+ * run with thousands of waiters, which share one listener: node would look through all listeners for each new one (0.2 s
+ * for the first 10,000), take them for a leak and print a warning. The last to leave takes the listener away, since a
+ * signal that is made of others is kept in memory as long as it has one.
  */
 export function onAbort(signal: AbortSignal, action: () => void): () => void {
+  // As with a listener of its own: what comes too late is never called.
+  if (signal.aborted) return () => undefined;
+  const watch = watches.get(signal) ?? watchFor(signal);
+  const own = (): void => action();
+  watch.actions.add(own);
+  return () => {
+    if (!watch.actions.delete(own) || watch.actions.size > 0 || watches.get(signal) !== watch) return;
+    watches.delete(signal);
+    signal.removeEventListener('abort', watch.listener);
+  };
+}
+
+function watchFor(signal: AbortSignal): Watch {
+  const actions = new Set<() => void>();
+  const listener = (): void => {
+    watches.delete(signal);
+    // One that is taken away by another before its turn is left out.
+    for (const action of actions) action();
+  };
+  const watch = { actions, listener };
+  watches.set(signal, watch);
   setMaxListeners(0, signal);
-  signal.addEventListener('abort', action, { once: true });
-  return () => signal.removeEventListener('abort', action);
+  signal.addEventListener('abort', listener, { once: true });
+  return watch;
 }
 
 /**

@@ -7,6 +7,7 @@ import { classifyAddress, isInRange } from './address.ts';
 import { Secret } from './credential.ts';
 import { isLoopbackName } from './endpoint.ts';
 import { failureCode, failureKind } from './failure.ts';
+import { checkIdentity } from './server-identity.ts';
 
 /** A proxy as the environment names it. */
 export type ProxyServer = {
@@ -143,6 +144,7 @@ export async function openTunnel(proxy: ProxyServer, target: string, options: Tu
       path: target,
       headers: { host: target, ...(proxy.login === undefined ? {} : { 'proxy-authorization': proxy.login.reveal() }) },
       agent: false,
+      checkServerIdentity: checkIdentity,
       timeout: options.timeout,
       ...(options.secureContext === undefined ? {} : { secureContext: options.secureContext }),
     });

@@ -1,16 +1,15 @@
 import type { LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
-import { PublishError } from '../errors.ts';
 import type { Clock } from './clock.ts';
 import { createEndpoints, type Endpoint, type HostSettings } from './endpoint.ts';
 import { createWire } from './exchange.ts';
-import { exchangeFailed, failureCode, failureKind, isHangUp } from './failure.ts';
+import { exchangeFailed, failureCode, failureKind, isHangUp, leftAlone } from './failure.ts';
 import { type HopAnswer, type HopFailure, type HopResult, type HopTools, sendHop } from './hop.ts';
 import type { HostLimiter } from './limiter.ts';
 import type { HttpEvent, HttpRequest, HttpResponse, Transport } from './message.ts';
 import { createNotices } from './notices.ts';
 import { checkNamedUrl, reachOf } from './origin.ts';
-import { wireBody, withoutAuthorization } from './outgoing.ts';
+import { isStream, wireBody, withoutAuthorization } from './outgoing.ts';
 import { type ConnectTo, createPools } from './pool.ts';
 import type { ProxyRule } from './proxy.ts';
 import { followRedirect, isRedirect, isUpgrade } from './redirect.ts';
@@ -88,6 +87,7 @@ export function createTransport(options: TransportOptions): Transport {
       url,
       named,
       body,
+      disposable: isStream(request.body) && request.body.disposable === true,
       name: named ? url.host : endpoint.host,
       // Whoever wants no retry at all sends what must not come twice: a body into an upload session.
       canResend: !(body instanceof Readable) && request.retries !== 0,
@@ -101,14 +101,17 @@ export function createTransport(options: TransportOptions): Transport {
         'accept-encoding': 'identity',
         'user-agent': options.userAgent ?? 'manifest-publish',
         // With a length undici never falls back to chunked encoding, which registries misread (zot drops the body).
-        ...(body instanceof Readable && request.body !== undefined && 'stream' in request.body
+        ...(body instanceof Readable && isStream(request.body)
           ? { 'content-length': String(request.body.length) }
           : {}),
       },
     };
   }
 
-  function destination({ url, namedBy }: HttpRequest): Pick<Prepared, 'endpoint' | 'url' | 'named'> {
+  function destination({
+    url,
+    namedBy,
+  }: Pick<HttpRequest, 'url' | 'namedBy'>): Pick<Prepared, 'endpoint' | 'url' | 'named'> {
     if (namedBy === undefined) return { endpoint: endpoints.ofUrl(url), url, named: false };
     const endpoint = endpoints.of(namedBy);
     const named = url.origin !== endpoint.base().origin || url.username !== '' || url.password !== '';
@@ -159,7 +162,7 @@ export function createTransport(options: TransportOptions): Transport {
     const { name, signal } = prepared;
     const counter: Counter = { tries: 0, sends: 0, freeUsed: false, limitedSince: undefined };
     for (;;) {
-      const place = request.place ?? (await limiter.take(name, signal));
+      const place = request.place ?? (await limiter.take(name, signal, { last: request.last === true }));
       const release = request.place === undefined ? place.release : () => undefined;
       let result: HopResult;
       let delay: number | undefined;
@@ -244,9 +247,15 @@ export function createTransport(options: TransportOptions): Transport {
         return await sendPrepared(request, await prepare(request));
       } catch (error) {
         // Whatever feeds the body must not be left waiting for a reader that never comes.
-        if (request.body !== undefined && 'stream' in request.body) request.body.stream.destroy();
+        if (isStream(request.body)) request.body.stream.destroy();
         throw error;
       }
+    },
+
+    openAhead(request) {
+      const { endpoint, url, named } = destination(request);
+      // Which scheme it speaks may have to be found out yet.
+      if (endpoint.alternative === undefined) pools.openAhead({ url: endpoint.rewrite(url), endpoint, named });
     },
 
     outlive(work) {
@@ -272,6 +281,7 @@ type Prepared = {
   readonly named: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array | Readable | undefined;
+  readonly disposable: boolean;
   readonly canResend: boolean;
   readonly retries: number;
   readonly aside: boolean;
@@ -284,10 +294,4 @@ type Counter = { tries: number; sends: number; freeUsed: boolean; limitedSince: 
 
 function reasonOf(result: HopResult): string {
   return result.kind === 'answer' ? `status ${result.status}` : failureCode(result.error);
-}
-
-function leftAlone(host: string): PublishError {
-  return new PublishError('RATE_LIMITED', `${host} wants to be left alone`, 'Run the same command again later.', {
-    registry: host,
-  });
 }

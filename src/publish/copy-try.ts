@@ -86,7 +86,7 @@ export async function tryCopy(
     const joining = begin.kind === 'resume' ? undefined : joinReaders(blob, source, run);
     const seat = joining === undefined ? undefined : await joining;
     try {
-      const turn = await run.registry.uploadTurn(blob.size, run.signal);
+      const turn = await run.registry.uploadTurn(blob.size, run.signal, seat?.readerFound);
       try {
         const result = await tryInTurn(blob, source, begin, flight, seat, run);
         if (result.kind !== 'missed') return result;

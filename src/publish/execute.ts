@@ -15,8 +15,10 @@ import type { PlacedReferrer } from './place-referrers.ts';
 import type { PublishPlan } from './plan.ts';
 import type { PublishPorts } from './ports.ts';
 import type { TargetOutcome } from './report.ts';
+import type { PublishRequest } from './request.ts';
 import type { Resolution } from './resolved.ts';
 import { type RunMemory, repositoryName, tidyUp } from './run-memory.ts';
+import { createChildCheck } from './stage-index.ts';
 import { stoppable } from './stop.ts';
 import type { TagGuard } from './tag-guard.ts';
 import { type Referring, takeAlong } from './take-along.ts';
@@ -41,6 +43,8 @@ export type ExecutionInput = {
   /** False: `--no-verify`. */
   readonly verify: boolean;
   readonly guard: TagGuard | undefined;
+  /** The only stage that is to be done; undefined: all. */
+  readonly stage?: PublishRequest['stage'];
   /** Whose referrers are taken along; undefined: nobody's. */
   readonly referring?: Referring | undefined;
   /** Events tell which repository they are about. */
@@ -75,9 +79,12 @@ export async function execute(
     stop,
     ...(memory.reads === undefined ? {} : { reads: memory.reads }),
     member: repositoryName(target),
-    siblings: memory.siblings,
+    ...(memory.siblings === undefined ? {} : { siblings: memory.siblings }),
   };
-  const placement = createChildPlacement(plan, memory.bytes, verify, run, here);
+  const placement =
+    input.stage === 'index'
+      ? createChildCheck(plan, run, here)
+      : createChildPlacement(plan, memory.bytes, verify, run, here);
   const outcomes = new Map<string, TargetOutcome>();
   const referrers = new Map<Digest, PlacedReferrer>();
   const done = { manifests: placement.manifests, blobOutcome: placement.outcome, tags: outcomes, referrers };
@@ -87,6 +94,7 @@ export async function execute(
     const along = { list: run, plan, composing, placement, memory, verify, placed: referrers };
     const taken = referring === undefined ? [] : [takeAlong(referring, along)];
     await allOrNone<unknown>([composing, ...children, ...taken], stop);
+    if (input.stage === 'content') return done;
     const composition = await composing;
     await moveTags(resolution.tags, { target, registry, composition, placement, guard, ports, signal, outcomes });
     return done;

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { onStop } from './stop.ts';
 
 /** Whoever wants something done that others may want as well. */
 export type Participant = {
@@ -35,20 +36,26 @@ export interface Flights<K, V> {
 
 /** No flights yet. */
 export function createFlights<K, V>(): Flights<K, V> {
-  const flights = new Map<K, Shared<V>>();
+  const flying = new Map<K, Shared<V>>();
+  /** Outcomes alone: a run makes a hundred flights a list, and each would hold all it worked with to the run's end. */
+  const landed = new Map<K, Promise<V>>();
   return {
     join: (key, participant, work) => {
-      const known = flights.get(key);
+      const outcome = landed.get(key);
+      if (outcome !== undefined) return outcome;
+      const known = flying.get(key);
       if (known !== undefined) return known.join(participant);
-      const flight = createShared(work, () => {
-        if (flights.get(key) === flight) flights.delete(key);
+      const leave = (): boolean => flying.get(key) === flight && flying.delete(key);
+      const flight = createShared(work, leave, (done) => {
+        if (leave()) landed.set(key, done);
       });
-      flights.set(key, flight);
+      flying.set(key, flight);
       return flight.join(participant);
     },
-    has: (key) => flights.has(key),
+    has: (key) => landed.has(key) || flying.has(key),
     forget: (key) => {
-      flights.delete(key);
+      landed.delete(key);
+      flying.delete(key);
     },
   };
 }
@@ -58,7 +65,11 @@ type Shared<V> = { readonly join: (participant: Participant) => Promise<V> };
 const OPEN: Promise<void> = Promise.resolve();
 
 /** One flight; it begins with the first who joins. */
-function createShared<V>(work: (flight: Flight) => Promise<V>, abandoned: () => void): Shared<V> {
+function createShared<V>(
+  work: (flight: Flight) => Promise<V>,
+  abandoned: () => void,
+  ended: (done: Promise<V>) => void,
+): Shared<V> {
   const controller = new AbortController();
   const { signal } = controller;
   setMaxListeners(0, signal);
@@ -77,6 +88,7 @@ function createShared<V>(work: (flight: Flight) => Promise<V>, abandoned: () => 
     const flight = work({ signal, gate, stop: (reason) => controller.abort(reason) });
     const land = (): void => {
       landed = true;
+      ended(flight);
     };
     flight.then(land, land);
     return flight;
@@ -94,7 +106,7 @@ function createShared<V>(work: (flight: Flight) => Promise<V>, abandoned: () => 
         if (left || landed) return;
         left = true;
         aboard -= 1;
-        participant.signal.removeEventListener('abort', stopped);
+        stay();
         if (aboard > 0) {
           reject(reason);
           return;
@@ -102,14 +114,13 @@ function createShared<V>(work: (flight: Flight) => Promise<V>, abandoned: () => 
         abandoned();
         controller.abort(reason);
       };
-      const stopped = (): void => leave(participant.signal.reason);
       aboard += 1;
-      participant.signal.addEventListener('abort', stopped, { once: true });
+      const stay = onStop(participant.signal, () => leave(participant.signal.reason));
       (participant.gate ?? OPEN).then(() => {
         if (!left) open();
       }, leave);
       done ??= begin();
-      done.finally(() => participant.signal.removeEventListener('abort', stopped)).then(resolve, reject);
+      done.finally(stay).then(resolve, reject);
     });
   };
   return { join };

@@ -16,7 +16,7 @@ export function isMissing(error: unknown): error is PublishError {
  */
 export function foundSources(
   outcomes: readonly PromiseSettledResult<ResolvedSource>[],
-  { ignoreMissing = false }: Pick<PublishRequest, 'ignoreMissing'>,
+  { ignoreMissing = false, part }: Pick<PublishRequest, 'ignoreMissing' | 'part'>,
   ports: PublishPorts,
 ): readonly ResolvedSource[] {
   const found: ResolvedSource[] = [];
@@ -26,7 +26,8 @@ export function foundSources(
     else if (isMissing(outcome.reason)) missing.push(outcome.reason);
     else throw outcome.reason;
   }
-  const fatal = ignoreMissing && found.length > 0 ? missing.filter(({ code }) => code !== 'SOURCE_NOT_FOUND') : missing;
+  const some = found.length > 0 || part === true;
+  const fatal = ignoreMissing && some ? missing.filter(({ code }) => code !== 'SOURCE_NOT_FOUND') : missing;
   const [first] = fatal;
   if (first === undefined) {
     for (const { message } of missing) ports.emit({ kind: 'warning', text: `${message}; left out` });

@@ -2,11 +2,12 @@ import { PublishError } from '../errors.ts';
 import type { Digest } from '../model/digest.ts';
 import type { PutAnswer } from '../registry/client.ts';
 import type { Flight, Participant } from './flights.ts';
+import { isMissing } from './mount-look.ts';
 import { allOrNone, oncePerKey } from './once.ts';
-import type { PlannedBlob, PlannedChild, PublishPlan } from './plan.ts';
+import { isSamePlace, type PlannedBlob, type PlannedChild, type PublishPlan } from './plan.ts';
 import { putUntilTaken, type Repair } from './put.ts';
 import type { BlobOutcome } from './report.ts';
-import type { Location, ManifestBytes } from './resolved.ts';
+import type { ManifestBytes } from './resolved.ts';
 import { createRepositoryMemory, type RepositoryMemory } from './run-memory.ts';
 import { trackSessions } from './sessions.ts';
 import { placeBlob, replaceBlob, type TransferRun } from './transfer.ts';
@@ -40,7 +41,8 @@ export type PlacementRun = Omit<TransferRun, 'sessions'> & {
 
 /**
  * The order of things below the index: a child waits for its blobs and for its subjects; blobs that were mounted are
- * looked at while the child goes up, since a 201 is a claim (go-containerregistry trusts it, docker looks).
+ * looked at when all of its blobs are there, while it goes up or has to wait for configs and subjects, since a 201 is a
+ * claim (go-containerregistry trusts it, docker looks).
  *
  * Every list walks through its own children, and shares each step by way of `memory`: what another list has placed costs
  * nothing, what it is placing is waited for, and if that list stops, it goes on for those that are left.
@@ -98,6 +100,7 @@ export function createChildPlacement(
           ? { digest, size, how: 'present', bytesSent: 0 }
           : await inSessions(shared, (run) => placeBlob(one, run));
         outcomes.set(digest, outcome);
+        memory.leaders.delete(digest);
         return outcome;
       });
       const leader = memory.leaders.get(digest) ?? one;
@@ -105,7 +108,7 @@ export function createChildPlacement(
         await flight;
         return;
       } catch (error) {
-        const hasOthers = one.sources.some((source) => !leader.sources.some((tried) => isSame(tried, source)));
+        const hasOthers = one.sources.some((source) => !leader.sources.some((tried) => isSamePlace(tried, source)));
         const forSources = error instanceof PublishError && error.side === 'source';
         if (!forSources || !hasOthers || by.signal.aborted) throw error;
         if (memory.leaders.get(digest) === leader) memory.blobs.forget(digest);
@@ -118,19 +121,16 @@ export function createChildPlacement(
     if (list.member !== undefined) list.reads?.leave(digest, list.member);
   }
 
+  function wantsLook(digest: Digest): boolean {
+    return looksAtMounts && outcomes.get(digest)?.how === 'mounted';
+  }
+
   /** A mounted blob that is not there is streamed; tells whether that was needed. */
   function lookAtMount(digest: Digest, by: Participant): Promise<boolean> {
     return memory.looks.join(digest, by, async (flight) => {
-      const { signal } = flight;
-      const gone = await registry.hasBlob(target.repository, digest, { signal }).then(
-        (presence) => presence.kind === 'absent',
-        (error: unknown) => {
-          // Only a 404 is news: a look that cannot be had must not end a run whose mounts were confirmed.
-          if (error instanceof PublishError && !signal.aborted) return false;
-          throw error;
-        },
-      );
-      if (!gone) return false;
+      const { signal, gate } = flight;
+      if (!(await isMissing(registry, target.repository, digest, signal))) return false;
+      await gate;
       await replace(digest, flight);
       return true;
     });
@@ -150,7 +150,9 @@ export function createChildPlacement(
     const sessions = trackSessions(target, ports, flight.signal);
     try {
       const done = await transfer({ ...list, ...flight, sessions });
-      memory.leftovers.add(sessions.close);
+      // What is left need not be waited for now; of most transfers nothing is, and nothing of them is to be kept.
+      if (sessions.hasLeft()) memory.leftovers.add(sessions.close);
+      else await sessions.close();
       return done;
     } catch (error) {
       await sessions.close();
@@ -218,8 +220,8 @@ export function createChildPlacement(
   /** Puts the child, whose blobs and subjects are in place. */
   function putChecked(child: PlannedChild, by: Participant): Promise<void> {
     return memory.children.join(child.digest, by, async (flight) => {
-      const mounted = looksAtMounts ? child.blobs.filter((digest) => outcomes.get(digest)?.how === 'mounted') : [];
-      const steps = [put(child, flight), ...mounted.map((digest) => lookAtMount(digest, flight))];
+      const mounted = child.blobs.filter(wantsLook).map((digest) => lookAtMount(digest, flight));
+      const steps = [put(child, flight), ...mounted];
       const [, ...looks] = await allOrNone<unknown>(steps, flight.stop);
       if (looks.includes(true)) await put(child, flight);
       memory.pushed.add(child.digest);
@@ -236,8 +238,17 @@ export function createChildPlacement(
     if (!there) {
       // The gate goes last in time, not first: mounts are asked for while the configs are being read.
       const blobs = one.blobs.map((needed) => blob(needed, list));
-      await allOrNone<unknown>([list.gate, ...blobs, ...one.after.map(before)], list.stop);
-      await allOrNone([putChecked(one, list)], list.stop);
+      const look = (needed: Digest): Promise<boolean> => lookAtMount(needed, list);
+      // Heard from now on, or a stop that ends them first would seem to be heard by nobody; and each of them to its end.
+      const looks = Promise.all(blobs).then(() => Promise.allSettled(one.blobs.filter(wantsLook).map(look)));
+      const looked = Promise.allSettled([looks]);
+      try {
+        await allOrNone<unknown>([list.gate, ...blobs, ...one.after.map(before)], list.stop);
+        await allOrNone([putChecked(one, list)], list.stop);
+      } finally {
+        // Whoever puts the child hears what they came to; of a list that failed they end by its stop.
+        await looked;
+      }
     }
     // Blobs that hang on such children alone are there with them.
     if (there) for (const needed of one.blobs) if (mustGet(planned, needed).waitsFor.length > 0) needNoRead(needed);
@@ -275,10 +286,6 @@ export function createChildPlacement(
 
 /** The list, or the flight of several lists, for which something is done. */
 type Scope = Pick<PlacementRun, 'signal' | 'gate' | 'stop'>;
-
-function isSame(one: Location, other: Location): boolean {
-  return one.host === other.host && one.repository === other.repository;
-}
 
 function mustGet<V>(map: ReadonlyMap<Digest, V>, digest: Digest): V {
   const value = map.get(digest);

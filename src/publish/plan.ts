@@ -69,7 +69,7 @@ export function planPublish(
   const { target } = resolution;
   const listed = new Set(resolution.tags.flatMap((tag) => (tag.kind === 'present' ? tag.children : [])));
   const standing = (child: Plannable): ChildStanding => {
-    if (child.from.host === target.host && child.from.repository === target.repository) return 'here';
+    if (isSamePlace(child.from, target)) return 'here';
     if (!listed.has(child.manifest.digest)) return 'away';
     return request.verify ? 'listed' : 'trusted';
   };
@@ -150,8 +150,9 @@ function blobsOf(manifest: Manifest): readonly Descriptor[] {
 }
 
 function collectBlobs({ manifest, from, name }: Plannable, child: PlannedChild, blobs: Map<Digest, BlobUses>): void {
+  const wanted = new Set(child.blobs);
   for (const { digest, size } of blobsOf(manifest)) {
-    if (!child.blobs.includes(digest)) continue;
+    if (!wanted.has(digest)) continue;
     const uses = blobs.get(digest) ?? { digest, size, sources: [], children: new Set() };
     if (uses.size !== size) {
       throw new PublishError(
@@ -161,7 +162,7 @@ function collectBlobs({ manifest, from, name }: Plannable, child: PlannedChild, 
         { side: 'source' },
       );
     }
-    if (!uses.sources.some((source) => source.host === from.host && source.repository === from.repository)) {
+    if (!uses.sources.some((source) => isSamePlace(source, from))) {
       uses.sources.push(from);
     }
     uses.children.add(child.digest);
@@ -182,4 +183,9 @@ function plannedBlob(uses: BlobUses, children: ReadonlyMap<Digest, PlannedChild>
     present: standings.some((standing) => standing === 'here' || standing === 'trusted'),
     waitsFor: waits ? [...uses.children] : [],
   };
+}
+
+/** Whether both are one repository. */
+export function isSamePlace(one: Location, other: Location): boolean {
+  return one.host === other.host && one.repository === other.repository;
 }

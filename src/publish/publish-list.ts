@@ -14,6 +14,8 @@ import type { PublishRequest } from './request.ts';
 import { type Found, type FoundRepository, groupTargets, resolve } from './resolve.ts';
 import type { Resolution, ResolvedChild, TagState, TargetRepository } from './resolved.ts';
 import type { RunMemory } from './run-memory.ts';
+import { composePart } from './stage-content.ts';
+import { withoutContent } from './stage-index.ts';
 import { stoppable } from './stop.ts';
 import { checkFirst, checkTags, guardOf, type TagGuard } from './tag-guard.ts';
 import { lookAlong, referringTo } from './take-along.ts';
@@ -30,6 +32,8 @@ export type ListResult = {
   readonly referrers?: readonly FoundReferrer[];
   /** The run ended, for something else, before it was begun or done. */
   readonly notRun?: true;
+  /** Only this stage was to be done. */
+  readonly stage?: PublishRequest['stage'];
 };
 
 /** What became of a list in one repository. `tags`: as they were when the list was begun. */
@@ -62,7 +66,8 @@ export async function publishList(
   signal: AbortSignal,
 ): Promise<ListResult> {
   try {
-    return await runList(request, run, ports, signal);
+    const result = await runList(request, run, ports, signal);
+    return request.stage === undefined ? result : { ...result, stage: request.stage };
   } catch (error) {
     if (error instanceof PublishError) return failedList(request, error);
     throw error;
@@ -70,9 +75,10 @@ export async function publishList(
 }
 
 /** A list of which nothing was done. */
-export function failedList({ targets }: PublishRequest, error: PublishError): ListResult {
+export function failedList({ targets, stage }: PublishRequest, error: PublishError): ListResult {
   const repositories = groupTargets(targets);
-  return { targets: eachOnce(targets), repositories: repositories.map((one) => ({ ...one, error })) };
+  const only = stage === undefined ? {} : { stage };
+  return { targets: eachOnce(targets), repositories: repositories.map((one) => ({ ...one, error })), ...only };
 }
 
 async function runList(
@@ -84,7 +90,7 @@ async function runList(
   const targets = eachOnce(request.targets);
   const found = await resolve(request, memory, ports, signal);
   checkTarget(request, found);
-  warnOfTags(found, ports);
+  warnOfTags(request, found, ports);
   const [first] = found.repositories;
   // Without what TARGET holds nobody else can be given what it gets.
   if (request.amend === true && first?.kind === 'failed') throw first.error;
@@ -94,15 +100,16 @@ async function runList(
 
   const all = [...found.sources, ...(found.present === undefined ? [] : [found.present])];
   const children = all.flatMap((source) => source.children);
-  const sizeInDoubt = !namesPlatforms(request) && composeEarly(request, found) === 'in doubt';
+  const sizeInDoubt = !namesPlatforms(request) && request.part !== true && composeEarly(request, found) === 'in doubt';
   const composeNow = (): Promise<Composition> => composeWith(request, found, children, memory, ports, signal);
   // What the request says about platforms is checked before any write, for one round trip more, and so is what hangs on
   // the digest or the size of the index when these decide whether there is anything to write.
-  const isEarly = request.dryRun || namesPlatforms(request) || inDoubt || sizeInDoubt;
+  const isEarly = request.dryRun || namesPlatforms(request) || inDoubt || sizeInDoubt || request.part === true;
   const early = isEarly ? await composeNow() : undefined;
   const allowed = early === undefined ? checked : checkIndex(guard, checked, early.index.digest);
   const planned = early === undefined ? children : early.listed.map(({ child }) => child);
-  const referring = request.referrers === 'all' ? referringTo(planned, all, request.foreignLayers) : undefined;
+  const takesAlong = request.referrers === 'all' && request.stage !== 'content';
+  const referring = takesAlong ? referringTo(planned, all, request.foreignLayers) : undefined;
   const plans = allowed.map((one) => (one.kind === 'failed' ? one : withPlan(request, one, found, planned)));
   for (const one of plans) if ('plan' in one) announcePlan(one.plan, early, memory, ports);
   if (early !== undefined && (request.dryRun || allowed.every(({ kind }) => kind === 'failed'))) {
@@ -118,7 +125,8 @@ async function runList(
   const executed = plans.map(async (one): Promise<RepositoryResult> => {
     if (!('plan' in one)) return untouched(one);
     const { verify } = request;
-    const input = { resolution: one.resolution, memory, composing, verify, guard, several, referring };
+    const { resolution } = one;
+    const input = { resolution, memory, composing, verify, guard, several, referring, stage: request.stage };
     const execution = await execute(one.plan, input, ports, own);
     const error = execution.error === undefined ? {} : { error: execution.error };
     return { ...untouched(one), execution, ...error };
@@ -141,7 +149,8 @@ function withPlan(
 ): PlannedRepository {
   const { target, tags } = repository;
   const resolution = { target, tags, sources, ...(present === undefined ? {} : { present }) };
-  return { ...repository, resolution, plan: planPublish(request, resolution, children) };
+  const plan = planPublish(request, resolution, children);
+  return { ...repository, resolution, plan: request.stage === 'index' ? withoutContent(plan) : plan };
 }
 
 /** A repository in which nothing was done, or nothing yet. */
@@ -218,10 +227,10 @@ function isLostImage(tag: TagState, { sources, present }: Found): tag is Extract
   return !read.some(({ children }) => children.some(({ manifest }) => manifest.digest === tag.digest));
 }
 
-function warnOfTags(found: Found, ports: PublishPorts): void {
+function warnOfTags({ stage }: PublishRequest, found: Found, ports: PublishPorts): void {
   for (const tag of found.repositories.flatMap((one) => (one.kind === 'read' ? one.tags : []))) {
     if (tag.kind === 'unknown') warn(ports, `${tag.error.message}; taken as not there`);
-    if (isLostImage(tag, found)) {
+    if (stage !== 'content' && isLostImage(tag, found)) {
       const name = formatReference(tag.reference);
       warn(ports, `${name} is an image of its own (${tag.digest}) and no source: it is replaced by the list`);
     }
@@ -238,8 +247,12 @@ async function composeWith(
 ): Promise<Composition> {
   const verbatim = verbatimIndex(request, found) !== undefined && request.expectPlatforms === undefined;
   const platforms = await readConfigs(verbatim ? [] : children, memory, ports, signal);
-  const composition = compose(request, found, platforms, memory.bytes);
+  const composition =
+    request.part === true
+      ? composePart(request, found.sources, platforms)
+      : compose(request, found, platforms, memory.bytes);
   for (const warning of composition.warnings) warn(ports, warning);
+  if (request.part === true) return composition;
   const { index, listed } = composition;
   const images = listed.map(({ child, entry }) => ({
     digest: entry.digest,

@@ -1,8 +1,9 @@
 import { PublishError } from '../errors.ts';
-import { layoutKey } from '../model/layout-reference.ts';
-import { formatReference, isLayoutHost, type Reference, writtenReference } from '../model/reference.ts';
-import { buildReport, type Measured } from './build-report.ts';
+import { hostKey } from '../model/host-key.ts';
+import { formatReference, type Reference, writtenReference } from '../model/reference.ts';
+import { buildReport, type Measured, type ReportedList, reportEnded } from './build-report.ts';
 import type { PublishEvent } from './events.ts';
+import { lanesOf } from './lanes.ts';
 import type { PublishPorts } from './ports.ts';
 import { failedList, type ListResult, publishList, type SharedRun } from './publish-list.ts';
 import type { PublishReport } from './report.ts';
@@ -10,10 +11,8 @@ import type { PublishRequest } from './request.ts';
 import type { ManifestBytes } from './resolved.ts';
 import { createRunMemory, repositoryName } from './run-memory.ts';
 import { createSharedReads } from './shared-reads.ts';
+import { createSiblings } from './siblings.ts';
 import { stoppable } from './stop.ts';
-
-/** How many lists are under way at a time. The limiter sees to the requests; this keeps what is held in memory flat. */
-const SIDE_BY_SIDE = 16;
 
 /** How lists are published, besides what their requests say. */
 export type ListsOptions = {
@@ -21,6 +20,8 @@ export type ListsOptions = {
   readonly keepGoing?: boolean;
   /** Bytes of sources that requests say are known. */
   readonly known?: ManifestBytes;
+  /** A failure tells what was done, also of one list in one repository. */
+  readonly tells?: boolean;
 };
 
 /**
@@ -35,14 +36,16 @@ export async function publishLists(
   requests: readonly PublishRequest[],
   outerPorts: PublishPorts,
   signal: AbortSignal,
-  { keepGoing = false, known = new Map() }: ListsOptions = {},
+  { keepGoing = false, known = new Map(), tells: always = false }: ListsOptions = {},
 ): Promise<PublishReport> {
   checkLists(requests);
   const started = outerPorts.clock.now();
   const warnings: string[] = [];
   const ports = { ...outerPorts, emit: keepWarnings(outerPorts.emit, warnings) };
   const repositories = new Set(requests.flatMap(({ targets }) => targets.map(repositoryName)));
-  const run: SharedRun = { memory: createRunMemory(known, createSharedReads(ports)), several: repositories.size > 1 };
+  const several = repositories.size > 1;
+  const shared = several ? { reads: createSharedReads(ports), siblings: createSiblings() } : {};
+  const run: SharedRun = { memory: createRunMemory(known, shared), several };
   if (requests.length > 1) ports.emit({ kind: 'run.start', lists: requests.length });
 
   const results = await runLists(requests, keepGoing, run, ports, signal);
@@ -53,29 +56,43 @@ export async function publishLists(
     measured,
     requests.some(({ dryRun }) => dryRun),
   );
-  const failed = results.filter((result) => errorOf(result) !== undefined);
-  if (failed.length === 0) return report;
-  const moved = results.flatMap(movedBy);
-  const tells = requests.length > 1 || repositories.size > 1 ? { report } : {};
+  if (results.every(({ errors }) => errors.length === 0)) return report;
+  const moved = results.flatMap((result) => result.moved);
+  const tells = always || requests.length > 1 || several ? { report } : {};
   throw causeOf(results, keepGoing, signal).with({ moved, ...tells });
 }
 
-/** Runs the lists, {@link SIDE_BY_SIDE} at a time; the results are in their order. */
+/**
+ * What is kept of a list that has ended, to the end of the run: a thousand of them must not keep what they worked with.
+ * `errors` in the order of its targets.
+ */
+type EndedList = ReportedList &
+  Pick<ListResult, 'targets' | 'notRun'> & {
+    readonly errors: readonly PublishError[];
+    readonly moved: readonly string[];
+  };
+
+function endList(result: ListResult): EndedList {
+  const { targets, notRun, repositories } = result;
+  const errors = repositories.flatMap(({ error }) => error ?? []);
+  return { ...reportEnded(result), targets, errors, moved: movedBy(result), ...(notRun === true ? { notRun } : {}) };
+}
+
+/** Runs the lists, some side by side; the results are in their order. */
 async function runLists(
   requests: readonly PublishRequest[],
   keepGoing: boolean,
   run: SharedRun,
   ports: PublishPorts,
   outer: AbortSignal,
-): Promise<readonly ListResult[]> {
+): Promise<readonly EndedList[]> {
   const { signal, stop } = stoppable(outer);
-  const results: ListResult[] = [];
-  const waiting = requests.entries();
-  let ended: { readonly by: unknown } | undefined;
+  const results: EndedList[] = [];
+  let bug: { readonly by: unknown } | undefined;
   let halted: PublishError | undefined;
-  const work = async (): Promise<void> => {
+  const work = async (waiting: Iterable<readonly [number, PublishRequest]>): Promise<void> => {
     for (const [position, request] of waiting) {
-      if (ended !== undefined) return;
+      if (bug !== undefined) return;
       const notBegun = halted ?? (signal.aborted ? asError(signal.reason) : undefined);
       const result =
         notBegun === undefined
@@ -84,20 +101,25 @@ async function runLists(
       const error = errorOf(result);
       // What failed when another had failed already was stopped, unless it says something of its own.
       const notRun = halted !== undefined && error?.code === 'INTERRUPTED' && !outer.aborted;
-      results[position] = notRun ? { ...result, notRun } : result;
-      if (requests.length > 1 && results[position]?.notRun !== true) tellDone(request, result, error, ports);
+      const ended = endList(notRun ? { ...result, notRun } : result);
+      results[position] = ended;
+      if (requests.length > 1 && ended.notRun !== true) tellDone(request, result, error, ports);
       if (error === undefined || keepGoing || halted !== undefined || outer.aborted || requests.length === 1) continue;
       halted = stoppedBy(request, error);
       stop(halted);
     }
   };
-  const guarded = (): Promise<void> =>
-    work().catch((bug: unknown) => {
-      ended ??= { by: bug };
-      stop(bug);
+  const guarded = (waiting: Iterable<readonly [number, PublishRequest]>): Promise<void> =>
+    work(waiting).catch((error: unknown) => {
+      bug ??= { by: error };
+      stop(error);
     });
-  await Promise.all(Array.from({ length: Math.min(SIDE_BY_SIDE, requests.length) }, guarded));
-  if (ended !== undefined) throw (ended as { readonly by: unknown }).by;
+  const workers = lanesOf(requests).flatMap(({ width, lists }) => {
+    const waiting = lists.values();
+    return Array.from({ length: width }, () => guarded(waiting));
+  });
+  await Promise.all(workers);
+  if (bug !== undefined) throw (bug as { readonly by: unknown }).by;
   return results;
 }
 
@@ -117,17 +139,17 @@ function tellDone(
   error: PublishError | undefined,
   ports: PublishPorts,
 ): void {
-  const digest = composition === undefined ? {} : { digest: composition.index.digest };
+  const digest = composition === undefined || request.stage === 'content' ? {} : { digest: composition.index.digest };
   const failure = error === undefined ? {} : { error: error.message };
   ports.emit({ kind: 'list.done', target: nameOf(request), ...digest, ...failure });
 }
 
 /** What is thrown for the run. */
-function causeOf(results: readonly ListResult[], keepGoing: boolean, signal: AbortSignal): PublishError {
-  const failed = results.filter((result) => errorOf(result) !== undefined);
+function causeOf(results: readonly EndedList[], keepGoing: boolean, signal: AbortSignal): PublishError {
+  const failed = results.filter(({ errors }) => errors.length > 0);
   const own = failed.filter(({ notRun }) => notRun !== true);
   const [first = failed[0]] = own;
-  const error = first === undefined ? undefined : errorOf(first);
+  const error = first?.errors[0];
   if (error === undefined) throw new Error('no list has failed');
   if (!keepGoing || results.length === 1 || signal.aborted) return error;
   const names = failed.map(({ targets }) => targets.slice(0, 1).map(formatReference).join());
@@ -140,8 +162,8 @@ function causeOf(results: readonly ListResult[], keepGoing: boolean, signal: Abo
 }
 
 /** What is to be done about failures of one kind; about several nothing helps but to look at each. */
-function hintFor(results: readonly ListResult[]): string {
-  const errors = results.flatMap(({ repositories }) => repositories.flatMap(({ error }) => error ?? []));
+function hintFor(results: readonly EndedList[]): string {
+  const errors = results.flatMap((result) => result.errors);
   const [first] = errors;
   if (first !== undefined && errors.every(({ code }) => code === first.code)) return first.hint;
   return 'Run the same command again: what is there already is not sent again.';
@@ -166,7 +188,7 @@ function movedBy({ repositories }: ListResult): readonly string[] {
  *
  * @throws PublishError `USAGE_INVALID` when two lists are to be put under one tag, or one is made from what another puts
  */
-function checkLists(requests: readonly PublishRequest[]): void {
+export function checkLists(requests: readonly PublishRequest[]): void {
   const owners = new Map<string, PublishRequest>();
   for (const request of requests) {
     for (const reference of request.targets) {
@@ -196,7 +218,7 @@ function checkLists(requests: readonly PublishRequest[]): void {
 /** The same for every way of writing one tag. */
 function tagKey(reference: Reference): string {
   const { host, repository, tag } = writtenReference(reference);
-  return `${isLayoutHost(host) ? layoutKey(host) : host}/${repository}:${tag}`;
+  return `${hostKey(host)}/${repository}:${tag}`;
 }
 
 function placesOf(...requests: readonly PublishRequest[]): string {

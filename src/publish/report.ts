@@ -56,6 +56,8 @@ export type ImageOutcome = {
 /** One list. `index` is absent, and `images` is empty, when it failed before its index was known. */
 export type ListReport = {
   readonly targets: readonly TargetOutcome[];
+  /** With `--stage content`: the references for which everything was placed; they were not touched, and no index was put. */
+  readonly content?: readonly string[];
   readonly index?: {
     readonly mediaType: string;
     readonly digest: Digest;
@@ -83,6 +85,14 @@ export type ReportTotals = {
 /** The document of `--json` and `--report`. */
 export type PublishReport = {
   readonly schemaVersion: 1;
+  /**
+   * Which part of the run this is, of a run that was divided among workers; both count from 1. `lists` is the same for
+   * workers that were given the same lists.
+   */
+  readonly shard?: { readonly index: number; readonly total: number; readonly lists?: Digest };
+  /** What `report merge` joined. `missing`: shards without a report. */
+  readonly merged?: { readonly reports: number; readonly shards?: number; readonly missing?: readonly number[] };
+  readonly stage?: 'content' | 'index';
   readonly dryRun?: true;
   readonly lists: readonly ListReport[];
   readonly totals: ReportTotals;

@@ -92,6 +92,13 @@ export type PublishRequest = {
    * a further tag is written as a reference, as `imagetools create -t` has it, since TARGET may then be meant as a source.
    */
   readonly guardsImage?: true;
+  /**
+   * `content`: children and blobs are placed, no index, no tag, and no referrer, which some registries list under tags.
+   * `index`: only what `content` leaves out; a child that is not there ends the run before any tag moves.
+   */
+  readonly stage?: 'content' | 'index';
+  /** The list has more sources than these, and others place them: what only the whole can be asked is not asked. */
+  readonly part?: true;
   /** Where the list was named, for messages: `app.yaml:3:5`. */
   readonly origin?: string;
 };

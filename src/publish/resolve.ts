@@ -171,7 +171,7 @@ async function readTag(
 }
 
 /** What reading a source needs to know of the request. */
-type ReadOptions = Pick<PublishRequest, 'platforms' | 'attestations' | 'waitForSource' | 'ignoreMissing'>;
+type ReadOptions = Pick<PublishRequest, 'platforms' | 'attestations' | 'waitForSource' | 'ignoreMissing' | 'part'>;
 
 /**
  * Reads every source side by side, with the children of those that are indexes.

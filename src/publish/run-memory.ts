@@ -10,7 +10,7 @@ import type { FoundReferrers } from './referrers.ts';
 import type { BlobOutcome } from './report.ts';
 import type { Location, ManifestBytes } from './resolved.ts';
 import type { SharedReads } from './shared-reads.ts';
-import { createSiblings, type Siblings } from './siblings.ts';
+import type { Siblings } from './siblings.ts';
 
 /**
  * How many bytes of configs are kept for when their mount is refused. A single list has a few kB; what does not fit any
@@ -58,13 +58,19 @@ export type RunMemory = {
   keepConfig(digest: Digest, bytes: Uint8Array): void;
   /** Reads of sources that several target repositories share. */
   readonly reads: SharedReads | undefined;
-  /** Which repositories of a registry have been brought a blob. */
-  readonly siblings: Siblings;
+  /** Which repositories of a registry have been brought a blob; undefined where there is one alone. */
+  readonly siblings: Siblings | undefined;
   repository(target: Location): RepositoryMemory;
 };
 
-/** The memory of a run that has done nothing yet. `known`: manifests that need not be read. */
-export function createRunMemory(known: ManifestBytes = new Map(), reads?: SharedReads): RunMemory {
+/**
+ * The memory of a run that has done nothing yet. `known`: manifests that need not be read. `reads` and `siblings` are
+ * for several target repositories.
+ */
+export function createRunMemory(
+  known: ManifestBytes = new Map(),
+  { reads, siblings }: Partial<Pick<RunMemory, 'reads' | 'siblings'>> = {},
+): RunMemory {
   const repositories = new Map<string, RepositoryMemory>();
   const configs = new Map<Digest, Uint8Array>();
   let kept = 0;
@@ -74,7 +80,7 @@ export function createRunMemory(known: ManifestBytes = new Map(), reads?: Shared
     platforms: createFlights(),
     referrers: createFlights(),
     reads,
-    siblings: createSiblings(),
+    siblings,
     configs,
     keepConfig: (digest, bytes) => {
       if (configs.has(digest) || kept + bytes.byteLength > CONFIG_BYTES) return;

@@ -19,6 +19,8 @@ export interface OpenSessions {
   used(session: UploadSession): void;
   /** Cancels it without holding anybody up. */
   cancel(session: UploadSession): void;
+  /** Whether there is something that {@link OpenSessions.close} would have to wait for. */
+  hasLeft(): boolean;
   /** Cancels all that is left and waits for every cancellation. Never fails. */
   close(): Promise<void>;
 }
@@ -62,6 +64,7 @@ export function trackSessions(target: Location, ports: PublishPorts, signal: Abo
       unused.delete(session);
     },
     cancel,
+    hasLeft: () => unused.size > 0 || cancellations.length > 0,
     close: async () => {
       for (const session of unused) cancel(session);
       await Promise.all(cancellations);

@@ -41,6 +41,12 @@ export function createSharedReads(ports: PublishPorts): SharedReads {
   const habits = createHabits();
   const topics = new Map<Digest, Topic>();
 
+  /** A topic is kept for as long as somebody may come to it: of the blobs of a thousand lists most are done with. */
+  function tidy(digest: Digest, topic: Topic): void {
+    const isOpen = topic.expected.size > 0 || topic.gathering !== undefined;
+    if (!isOpen && topics.get(digest) === topic) topics.delete(digest);
+  }
+
   function isAwaited(member: string): boolean {
     return habits.coming.isAwaited(member) && !habits.isStraggling(member);
   }
@@ -66,7 +72,11 @@ export function createSharedReads(ports: PublishPorts): SharedReads {
     topic.seatedAt = clock.now();
     const names = [...waiting].map(({ member }) => member);
     for (const name of names) habits.coming.inTime(name);
-    const again = (name: string): void => void topic.expected.add(name);
+    const again = (name: string): void => {
+      const open = topics.get(blob.digest) ?? topic;
+      topics.set(blob.digest, open);
+      open.expected.add(name);
+    };
     const seats = names.length > 1 ? createSharedRead(blob, names, ports, habits, again) : [];
     for (const [index, { seated }] of [...waiting].entries()) seated(seats[index]);
   }
@@ -84,9 +94,12 @@ export function createSharedReads(ports: PublishPorts): SharedReads {
     },
     leave: (digest, member) => {
       const topic = topics.get(digest);
-      if (topic?.expected.delete(member) !== true) return;
-      noteArrival(topic, member);
-      seatIfComplete(topic);
+      if (topic === undefined) return;
+      if (topic.expected.delete(member)) {
+        noteArrival(topic, member);
+        seatIfComplete(topic);
+      }
+      tidy(digest, topic);
     },
     join: (blob, member, signal) => {
       const topic = topics.get(blob.digest);

@@ -22,24 +22,48 @@ export interface Siblings {
   ): Promise<BlobOutcome>;
 }
 
+const THERE: Promise<boolean> = Promise.resolve(true);
+
 /** One for a run. */
 export function createSiblings(): Siblings {
-  const placements = new Map<string, readonly Sibling[]>();
+  const registries = new Map<string, Map<Digest, readonly Sibling[]>>();
+  /** The same one for every blob that a repository holds: a run of many lists keeps hundreds of thousands of them. */
+  const holders = new Map<string, Sibling>();
+  const holder = (repository: string): Sibling => {
+    const known = holders.get(repository) ?? { repository, placed: THERE, isPlaced: () => true };
+    holders.set(repository, known);
+    return known;
+  };
   return {
     beside: ({ host, repository }, digest, work) => {
-      const key = `${host} ${digest}`;
-      const others = (placements.get(key) ?? []).filter((one) => one.repository !== repository);
+      const placements = registries.get(host) ?? new Map<Digest, readonly Sibling[]>();
+      registries.set(host, placements);
+      const others = (placements.get(digest) ?? []).filter((one) => one.repository !== repository);
       const placement = work(others);
+      /** What is known by now, in the place of what was. */
+      const settle = (becomes: readonly Sibling[]): void => {
+        const all = placements.get(digest) ?? [];
+        if (!all.includes(sibling)) return;
+        placements.set(
+          digest,
+          all.flatMap((one) => (one === sibling ? becomes : [one])),
+        );
+      };
       let isPlaced = false;
       const placed = placement.then(
         () => {
           isPlaced = true;
+          settle([holder(repository)]);
           return true;
         },
         // Whoever asked for it is told; to the others it only means that there is nothing to mount.
-        () => false,
+        () => {
+          settle([]);
+          return false;
+        },
       );
-      placements.set(key, [...others, { repository, placed, isPlaced: () => isPlaced }]);
+      const sibling: Sibling = { repository, placed, isPlaced: () => isPlaced };
+      placements.set(digest, [...others, sibling]);
       return placement;
     },
   };

@@ -16,6 +16,40 @@ export function stoppable(outer: AbortSignal): Stoppable {
   return { signal, stop: (reason) => controller.abort(reason) };
 }
 
+type Watch = { readonly actions: Set<() => void>; readonly listener: () => void };
+
+const watches = new WeakMap<AbortSignal, Watch>();
+
+/**
+ * Calls `action` when the signal is aborted, unless the function is called that this returns. For signals that many
+ * wait for: Node compares every new listener with all there are, which for the ten thousand blobs of a list would be a
+ * third of the work, so that these share one.
+ */
+export function onStop(signal: AbortSignal, action: () => void): () => void {
+  const watch = watches.get(signal) ?? watchFor(signal);
+  const { actions, listener } = watch;
+  const own = (): void => action();
+  actions.add(own);
+  return () => {
+    if (!actions.delete(own) || actions.size > 0 || watches.get(signal) !== watch) return;
+    watches.delete(signal);
+    signal.removeEventListener('abort', listener);
+  };
+}
+
+function watchFor(signal: AbortSignal): Watch {
+  const actions = new Set<() => void>();
+  const listener = (): void => {
+    watches.delete(signal);
+    // One that is taken away by another's action is not called, as it is with listeners.
+    for (const one of actions) one();
+  };
+  const watch = { actions, listener };
+  watches.set(signal, watch);
+  signal.addEventListener('abort', listener, { once: true });
+  return watch;
+}
+
 /** The promise's outcome, or the signal's reason if that comes first. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -122,6 +122,7 @@ async function serve(
   try {
     const wait = state.profile.answer.latencyMs;
     if (wait > 0) await pause(wait);
+    await state.hold?.();
     const fault = drawFault(state.faults, call, rawQuery);
     const reply = await withFault(fault, call, handler);
     if (state.profile.answer.afterBody && reply.kind === 'answer') await drain(call.body.pieces());

@@ -45,6 +45,8 @@ export type RegistryOptions = {
   readonly newId?: () => string;
   /** Entries kept in the journal; default 100,000. */
   readonly journalLimit?: number;
+  /** Waited for before each request is handled, its body unread: who hands it in decides when time goes on. */
+  readonly hold?: () => Promise<void>;
   /** Told of every request when it has been answered. */
   readonly onEntry?: (entry: JournalEntry) => void;
 };
@@ -111,6 +113,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Runn
     lost: new Set(),
     keepUpTo: options.keepUpTo ?? Number.POSITIVE_INFINITY,
     disk: options.disk,
+    hold: options.hold,
     now: options.now ?? Date.now,
     newId: options.newId ?? randomUUID,
     secret: randomUUID(),

@@ -44,6 +44,7 @@ export type RegistryState = {
   /** Uploads longer than this many bytes are hashed and counted, not kept. */
   readonly keepUpTo: number;
   readonly disk: string | undefined;
+  readonly hold: (() => Promise<void>) | undefined;
   readonly now: () => number;
   readonly newId: () => string;
   /** Signs session states and storage URLs. */

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { hashFor } from '../model/digest.ts';
+import { BlobBody } from './blob-body.ts';
 import { type BodyFault, checkHash, sourceFailed, wrongSize } from './checked-body.ts';
 import type { BlobIdentity, HashMark } from './client.ts';
 
@@ -10,6 +11,8 @@ import type { BlobIdentity, HashMark } from './client.ts';
 export interface BlobFeed {
   /** The next `length` bytes as a body. The one before must have been read. */
   next(length: number): Readable;
+  /** As in {@link HttpRequest.body}. */
+  readonly disposable: boolean;
   /** How far the source has been read: what has left at most. */
   offset(): number;
   /** Reads on to `offset` and lets nothing out: the registry has these bytes. @throws what {@link BlobFeed.fault} tells */
@@ -85,6 +88,7 @@ export function feedBlob(
       mark();
       return Readable.from(readTo(read + length), { objectMode: false });
     },
+    disposable: source instanceof BlobBody,
     offset: () => read,
     skipTo: async (offset) => {
       for await (const _ of readTo(offset));

@@ -2,6 +2,7 @@ import type { Hash } from 'node:crypto';
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
 import { PublishError } from '../errors.ts';
 import { algorithmOf, type Digest, hashFor } from '../model/digest.ts';
+import { BlobBody } from './blob-body.ts';
 import type { BlobIdentity, HashMark } from './client.ts';
 
 /** Why a body ended before its last byte was let go, when that was not the receiver's doing. */
@@ -15,6 +16,8 @@ export type BodyFault = {
 export interface CheckedBody {
   /** What the receiver reads; never more than about one chunk is kept. */
   readonly stream: Readable;
+  /** As in {@link HttpRequest.body}. */
+  readonly disposable: boolean;
   /** Body bytes handed to the receiver so far. */
   sent(): number;
   /** Digest and size were right and the last bytes were let go: from here on the receiver may have committed. */
@@ -71,6 +74,8 @@ export function checkBody(
   pipeline(source, gate, () => undefined);
   return {
     stream: gate,
+    // Bytes of any other kind of stream may go to others as well.
+    disposable: source instanceof BlobBody,
     sent: () => sent,
     complete: () => complete,
     fault: () => fault,

@@ -37,7 +37,9 @@ export async function sendChunks(
     for (const { from, to } of chunks) {
       body = to - from;
       const current = { ...upload, session };
-      const response = await patch(current, feed.next(body), from, to, ranged, options);
+      const { disposable } = feed;
+      const bytes = { stream: feed.next(body), length: body, disposable };
+      const response = await patch(current, bytes, from, to, ranged, options);
       if (meaningOf(CHUNK, response.status) !== 'taken') {
         const state = { started: from > 0, resumed: start > 0, ranged };
         return chunkRefused(current, feed, { from, to }, state, response);
@@ -89,7 +91,7 @@ export function* cut(
 /** @see distribution-spec v1.1.1 spec.md, section "Pushing a blob in chunks": a range without a unit */
 function patch(
   { wire, step, session }: Upload,
-  stream: Readable,
+  body: { readonly stream: Readable; readonly length: number; readonly disposable: boolean },
   from: number,
   to: number,
   ranged: boolean,
@@ -105,7 +107,7 @@ function patch(
         'content-type': 'application/octet-stream',
         ...(ranged ? { 'content-range': `${from}-${to - 1}` } : {}),
       },
-      body: { stream, length: to - from },
+      body,
       retries: 0,
       headersTimeout: commitTimeout(to - from),
       scopes: [scopeOf(step)],

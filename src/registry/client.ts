@@ -11,6 +11,8 @@ export type { CopyPlaces, Limiter, Place };
 export type VerbOptions = {
   readonly signal: AbortSignal;
   readonly place?: Place;
+  /** Without a place: it goes when nobody else wants to. */
+  readonly last?: boolean;
   /** Told of every answer of the registry itself, for people to read. */
   readonly onAnswer?: (facts: AnswerFacts) => void;
 };
@@ -248,10 +250,11 @@ export interface RegistryClient {
   openUpload(repository: string, digest: Digest, options: VerbOptions): Promise<UploadSession>;
   /**
    * A turn to send a blob of this size, given back when the try has its answer. While it is not known how large a body
-   * the host takes, one large blob goes ahead and the others wait for what it meets, a second at most. To be taken
-   * before any place.
+   * the host takes, one large blob goes ahead and the others wait for what it meets, a second at most. `together`: the
+   * same for all who wait for one another, since they send what is read once for all of them; they go ahead together. To
+   * be taken before any place.
    */
-  uploadTurn(size: number, signal: AbortSignal): Promise<{ release(): void }>;
+  uploadTurn(size: number, signal: AbortSignal, together?: object): Promise<{ release(): void }>;
   /**
    * Sends the bytes through a hash, in one PUT unless the registry is known to want chunks; nothing is committed unless
    * digest and size are right. A stream is ended in any case. What is thrown leaves the session to the caller.

@@ -41,7 +41,7 @@ export interface UploadLessons {
   /** The host takes no PATCH with a range: there is always another form left to try. */
   noChunks(): void;
   /** @see RegistryClient.uploadTurn */
-  turn(size: number, signal: AbortSignal): Promise<{ release(): void }>;
+  turn(size: number, signal: AbortSignal, together?: object): Promise<{ release(): void }>;
 }
 
 type ChunkLimits = NonNullable<UploadSession['chunk']>;
@@ -106,18 +106,20 @@ export function createUploadLessons(
   }
 
   function isKnown(size: number): boolean {
-    if (whole || size <= sizes.scout || size <= assumed) return true;
+    // A small body that is refused is cheap to send again, but not as often as there are of them.
+    const small = size <= sizes.scout && refusedFrom === Number.POSITIVE_INFINITY && !barred;
+    if (whole || small || size <= assumed) return true;
     const form = decide(size, hint);
     return form.kind === 'chunks' ? Math.min(form.size, size) <= largest : size <= largest;
   }
 
-  let scout: { readonly size: number; readonly done: Promise<void> } | undefined;
+  let scout: { readonly size: number; readonly together: object | undefined; readonly done: Promise<void> } | undefined;
   /** A blob of this size had been on its way for so long that nobody waits for its like again. */
   let assumed = 0;
 
-  function startScout(size: number): { release(): void } {
+  function startScout(size: number, together: object | undefined): { release(): void } {
     let end: () => void = () => undefined;
-    const own = { size, done: new Promise<void>((resolve) => (end = resolve)) };
+    const own = { size, together, done: new Promise<void>((resolve) => (end = resolve)) };
     scout = own;
     const release = (): void => {
       if (scout === own) scout = undefined;
@@ -126,10 +128,12 @@ export function createUploadLessons(
     return { release };
   }
 
-  async function turn(size: number, signal: AbortSignal): Promise<{ release(): void }> {
+  async function turn(size: number, signal: AbortSignal, together?: object): Promise<{ release(): void }> {
     const free = { release: () => undefined };
-    if (isKnown(size)) return free;
-    if (scout === undefined) return startScout(size);
+    // A scout that waits for it would wait in vain.
+    const goes = (): boolean => isKnown(size) || (together !== undefined && scout?.together === together);
+    if (goes()) return free;
+    if (scout === undefined) return startScout(size, together);
     const over = new AbortController();
     let late = false;
     const timer = clock.sleep(sizes.patience, over.signal).then(
@@ -140,11 +144,11 @@ export function createUploadLessons(
       () => undefined,
     );
     try {
-      while (scout !== undefined && !late && !isKnown(size)) {
+      while (scout !== undefined && !late && !goes()) {
         await orAborted(Promise.race([scout.done, timer]), signal);
       }
       if (late) assumed = Math.max(assumed, scout?.size ?? 0);
-      return late || isKnown(size) ? free : startScout(size);
+      return late || goes() ? free : startScout(size, together);
     } finally {
       over.abort();
     }
@@ -173,7 +177,7 @@ export function createUploadLessons(
     },
     cut: (bytes) => {
       // What was taken before is no larger than the limit, if there is one.
-      if (bytes > sizes.scout && bytes > largest) refusedFrom = Math.min(refusedFrom, bytes);
+      if (bytes > sizes.uncut && bytes > largest) refusedFrom = Math.min(refusedFrom, bytes);
       return !whole && ranged && bytes >= refusedFrom && chunkOf(bytes, hint ?? {}).size < bytes;
     },
     noWhole: () => {

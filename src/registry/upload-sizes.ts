@@ -6,8 +6,10 @@ export type UploadSizes = {
   readonly tooLarge: number;
   /** No chunk is made smaller than this; proxies that let less through are not seen. */
   readonly least: number;
-  /** Blobs up to here are sent without waiting for what others learn: nginx's own limit. */
+  /** Blobs up to here are sent without waiting for what others learn: they cost little when they are sent again. */
   readonly scout: number;
+  /** What no proxy cuts for its size: nginx's own limit. */
+  readonly uncut: number;
   /** How long they wait, in ms: a slow registry must not be sent one blob after the other. */
   readonly patience: number;
 };
@@ -20,6 +22,7 @@ export const UPLOAD_SIZES: UploadSizes = {
   chunk: 5 * MIB,
   tooLarge: 4 * MIB,
   least: 512 * KIB,
-  scout: MIB,
+  scout: 4 * MIB,
+  uncut: MIB,
   patience: 1000,
 };

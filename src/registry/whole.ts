@@ -29,7 +29,8 @@ export async function sendWhole(
         method: 'PUT',
         to: { session: new URL(withDigestQuery(session.url, blob.digest)) },
         headers: { 'content-type': 'application/octet-stream' },
-        body: body instanceof Uint8Array ? body : { stream: body.stream, length: blob.size },
+        body:
+          body instanceof Uint8Array ? body : { stream: body.stream, length: blob.size, disposable: body.disposable },
         retries: 0,
         headersTimeout: commitTimeout(blob.size),
         scopes: [scopeOf(step)],

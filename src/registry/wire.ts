@@ -62,7 +62,10 @@ export async function sendTo(
     'path' in to
       ? { url: new URL(to.path, wire.transport.baseUrl(wire.host)) }
       : { url: to.session, namedBy: wire.host };
-  const place = options.place === undefined ? {} : { place: options.place };
+  const place = {
+    ...(options.place === undefined ? {} : { place: options.place }),
+    ...(options.last === undefined ? {} : { last: options.last }),
+  };
   try {
     const sent = { ...rest, ...target, signal: options.signal, ...place };
     const response = await wire.authorizer.send(sent, wire.host, scopes);

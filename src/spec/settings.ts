@@ -40,12 +40,12 @@ export function joined(under: SpecSettings, over: SpecSettings): SpecSettings {
   };
 }
 
-/** The request in full. */
+/** The request in full, with a default for everything that was not said. `origin`: the place in a file that asks for it. */
 export function requestOf(
   targets: readonly Reference[],
   sources: readonly SourceRequest[],
   settings: SpecSettings,
-  origin: string,
+  origin?: string,
 ): PublishRequest {
   const { entryAnnotations, expectPlatforms, attestations, referrers, expectDigest } = settings;
   return {
@@ -63,11 +63,11 @@ export function requestOf(
     verify: settings.verify ?? true,
     ...(settings.noClobber === true ? { noClobber: true } : {}),
     ...(expectDigest === undefined ? {} : { expectDigest }),
-    ...(entryAnnotations === undefined ? {} : { entryAnnotations }),
+    ...(entryAnnotations === undefined || entryAnnotations.length === 0 ? {} : { entryAnnotations }),
     ...(settings.amend === true ? { amend: true } : {}),
     ...(settings.ignoreMissing === true ? { ignoreMissing: true } : {}),
     ...(attestations === undefined ? {} : { attestations }),
     ...(referrers === undefined ? {} : { referrers }),
-    origin,
+    ...(origin === undefined ? {} : { origin }),
   };
 }

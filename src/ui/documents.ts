@@ -16,7 +16,7 @@ export function reportDocument(report: PublishReport): object {
   return { ...report, lists: report.lists.map(listDocument) };
 }
 
-function listDocument({ targets, index, images }: ListReport): object {
-  if (index === undefined) return { targets, images };
+function listDocument({ targets, content, index, images }: ListReport): object {
+  if (index === undefined) return { targets, ...(content === undefined ? {} : { content }), images };
   return { targets, index: { ...index, manifests: index.manifests.map(flatDescriptor) }, images };
 }

@@ -1,5 +1,6 @@
 import type { PublishEvent } from '../publish/events.ts';
 import { formatBytes, formatClock, formatDuration, plural, shortDigest } from './format.ts';
+import { paceOf } from './pace.ts';
 import { warningLine } from './render-error.ts';
 import { type Column, tableLines } from './table.ts';
 import type { RunningBlob, Tally, TrafficEvent } from './tally.ts';
@@ -73,9 +74,10 @@ function tagsTitle(tally: Tally): string {
   return `tags ${tally.tags.length}${told}`;
 }
 
-/** What is on its way: a row for each blob whose bytes are moving, and whom the run waits for. */
+/** What is on its way: a row for each blob whose bytes are moving, their sum, and whom the run waits for. */
 export function runningLines(tally: Tally, now: number, theme: Theme): string[] {
-  const moving = movingBlobs(tally);
+  const copied = movingBlobs(tally);
+  const moving = copied.filter(({ sent, size }) => sent > 0 && sent < size);
   const rows = moving.slice(0, ROWS).map((blob) => {
     const speed = rate(blob, now);
     return [
@@ -88,11 +90,41 @@ export function runningLines(tally: Tally, now: number, theme: Theme): string[] 
     ];
   });
   const hidden = moving.length - rows.length;
-  const rest = hidden > 0 ? [`and ${hidden} more`] : [];
+  const later = copied.filter(({ sent, size }) => sent === 0 && size > 0).length;
+  // The registry hashes and stores what it has got; its answer can take as long as the bytes did.
+  const unanswered = copied.length - moving.length - later;
+  const rest = [
+    ...(hidden > 0 ? [`and ${hidden} more`] : []),
+    ...(unanswered > 0 ? [`${unanswered} sent, no answer yet`] : []),
+    ...(later > 0 ? [`${later} to come`] : []),
+  ];
   const warning = tally.warnings.at(-1);
   const warned = warning === undefined ? [] : [`warning: ${untrusted(warning, 300)}`];
-  const lines = [...tableLines(COLUMNS, rows, theme, ''), ...rest, ...waiting(tally, now), ...warned];
+  const lines = [
+    ...tableLines(COLUMNS, rows, theme, ''),
+    ...(rest.length > 0 ? [joined(rest, theme)] : []),
+    ...(copied.length > 0 ? [sumLine(tally, copied, now, theme)] : []),
+    ...waiting(tally, now),
+    ...warned,
+  ];
   return lines.map((line) => cropped(line, theme));
+}
+
+/** All blobs that are known to be copied: a mount that is still being asked for may add to them. */
+function sumLine(tally: Tally, copied: readonly RunningBlob[], now: number, theme: Theme): string {
+  const sent = sum(copied.map((blob) => blob.sent));
+  const left = sum(copied.map((blob) => blob.size)) - sent;
+  const speed = paceOf(tally.pace, now, tally.bytesSent + sent);
+  const parts = [
+    `sent ${formatBytes(tally.bytesSent + sent)}${left > 0 ? `, ${formatBytes(left)} to go` : ''}`,
+    ...(speed === undefined || left === 0 ? [] : [`${formatBytes(speed)}/s`, formatClock(left / speed)]),
+    joined([plural(tally.requests, 'request'), ...(tally.retries > 0 ? [retriesOf(tally)] : [])], theme),
+  ];
+  return parts.join('   ');
+}
+
+function retriesOf({ retries }: Tally): string {
+  return retries === 1 ? '1 retry' : `${retries} retries`;
 }
 
 /** One line for a log that stands for all that is on its way; nothing when nothing is. */

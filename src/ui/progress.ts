@@ -2,7 +2,7 @@ import type { PublishEvent } from '../publish/events.ts';
 import { jsonText } from './json.ts';
 import { beatLine, eventLine, trafficLine } from './progress-lines.ts';
 import { drawOn, type Every, isTerminal, type Sink } from './progress-tty.ts';
-import { type TagEvent, warningLine } from './render-error.ts';
+import { type Placed, type TagEvent, warningLine } from './render-error.ts';
 import { count, countTraffic, newTally, type Tally, type TrafficEvent } from './tally.ts';
 import { bareUrl, redact } from './text.ts';
 import { page, type Theme, type ThemedStream } from './theme.ts';
@@ -32,6 +32,8 @@ export interface Progress {
   http(event: TrafficEvent): void;
   /** Tags that are at their place by now: what a failure has to tell. */
   tags(): readonly TagEvent[];
+  /** What is in place by now besides; undefined where nothing was to be placed yet. */
+  placed(): Placed | undefined;
   /** Takes the drawing off the terminal. Harmless when called again. */
   stop(): Promise<void>;
 }
@@ -60,11 +62,19 @@ export function createProgress(options: ProgressOptions): Progress {
       sink.http(event);
     },
     tags: () => tally.tags,
+    placed: () => placedOf(tally),
     async stop() {
       stopped = true;
       await sink.stop();
     },
   };
+}
+
+function placedOf({ plans, lists, done, blobs, imagesDone, planned }: Tally): Placed | undefined {
+  if (plans === 0) return undefined;
+  const counted = { blobs: done.present + done.mounted + done.copied + done.skipped, manifests: imagesDone.size };
+  // Lists plan what they share each for itself.
+  return lists.total > 0 ? counted : { ...counted, of: { blobs, manifests: planned.size } };
 }
 
 /** What is done in a mode: drawing needs a terminal, and neither a log of requests nor a CI beside it. */

@@ -1,16 +1,26 @@
-import { type ErrorDocument, PublishError } from '../errors.ts';
+import { type ErrorCode, type ErrorDocument, PublishError } from '../errors.ts';
 import type { PublishEvent } from '../publish/events.ts';
 import type { PublishReport } from '../publish/report.ts';
 import { reportDocument } from './documents.ts';
+import { plural } from './format.ts';
 import { untrusted } from './text.ts';
 import { flow, page, paint, type Theme } from './theme.ts';
 
 /** A tag that is at its place, as `publish` announces it. */
 export type TagEvent = Extract<PublishEvent, { kind: 'tag.done' }>;
 
+/** How many blobs and manifests are at their place, and of how many where that is known. */
+export type Placed = {
+  readonly blobs: number;
+  readonly manifests: number;
+  readonly of?: { readonly blobs: number; readonly manifests: number };
+};
+
 /** What else is known when a run fails. `tags`: those done before, of all its lists, where some were to be moved. */
 export type Circumstances = {
   readonly tags?: readonly TagEvent[];
+  /** Told of a run that was stopped: the same command goes on from there. */
+  readonly placed?: Placed;
   readonly debug?: boolean;
   /** A summary has said why each list failed. */
   readonly summarised?: boolean;
@@ -84,7 +94,10 @@ function withoutReason(error: unknown): unknown {
   return error.with({ message: error.message.replace(`; the first because ${error.cause.message}`, '') });
 }
 
-function factsOf(error: unknown, { tags }: Circumstances): string[] {
+/** How a run ends that nothing went wrong with. */
+const STOPPED: ReadonlySet<unknown> = new Set(['INTERRUPTED', 'TERMINATED', 'TIMED_OUT'] satisfies ErrorCode[]);
+
+function factsOf(error: unknown, { tags, placed }: Circumstances): string[] {
   const facts: string[] = [];
   if (error instanceof PublishError) {
     const place = [error.registry, error.repository].filter((part) => part !== undefined && part !== '').join('/');
@@ -94,7 +107,14 @@ function factsOf(error: unknown, { tags }: Circumstances): string[] {
   }
   const known = error instanceof PublishError ? error.moved : undefined;
   if (tags !== undefined || known !== undefined) facts.push(movedFact(tags ?? [], known ?? []));
+  if (placed !== undefined && error instanceof PublishError && STOPPED.has(error.code)) facts.push(placedFact(placed));
   return facts;
+}
+
+function placedFact({ blobs, manifests, of }: Placed): string {
+  const named = (count: number, all: number | undefined, noun: string): string =>
+    all === undefined ? plural(count, noun) : `${count} of ${plural(all, noun)}`;
+  return `${named(blobs, of?.blobs, 'blob')} and ${named(manifests, of?.manifests, 'manifest')} in place`;
 }
 
 function movedFact(tags: readonly TagEvent[], known: readonly string[]): string {

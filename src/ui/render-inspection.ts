@@ -18,7 +18,7 @@ export function renderInspection(inspection: Inspection, theme: Theme): string {
 const COLUMNS: readonly Column[] = [
   { title: '' },
   { title: '' },
-  { title: '', align: 'right' },
+  { title: '', align: 'right', drop: 0 },
   { title: '', drop: 2 },
   { title: '', drop: 1 },
   { title: '', shrink: true },

@@ -18,7 +18,7 @@ export type PlanEvent = Extract<PublishEvent, { kind: 'plan' }>;
 
 const PLAN_COLUMNS: readonly Column[] = [
   { title: 'PLATFORM' },
-  { title: 'SOURCE', shrink: true },
+  { title: 'SOURCE', shrink: 'start' },
   { title: 'DIGEST', drop: 1 },
   { title: 'BLOBS', align: 'right', drop: 2 },
   { title: 'SIZE', align: 'right' },
@@ -51,7 +51,7 @@ const IMAGE_COLUMNS: readonly Column[] = [
 
 const LIST_COLUMNS: readonly Column[] = [
   { title: 'RESULT' },
-  { title: 'REFERENCE', shrink: true },
+  { title: 'REFERENCE', shrink: 'start' },
   { title: 'DIGEST', drop: 1 },
   { title: 'PLATFORMS', align: 'right', drop: 3 },
   ...COUNTS.map((how) => ({ title: how.toUpperCase(), align: 'right' as const, drop: 2 })),
@@ -62,7 +62,8 @@ const TARGET_COLUMNS = LIST_COLUMNS.filter(({ title }) => title !== 'DIGEST' && 
 /** What a run did, for stderr: one list with its platforms, or a line for each of several lists. */
 export function renderSummary(report: PublishReport, theme: Theme): string {
   const [only, ...more] = report.lists;
-  const lines = only !== undefined && more.length === 0 ? oneList(only, report, theme) : manyLists(report, theme);
+  const isOne = only !== undefined && more.length === 0 && only.content === undefined;
+  const lines = isOne ? oneList(only, report, theme) : manyLists(report, theme);
   const end = report.dryRun ? ['dry run: nothing was mounted, sent or written'] : flow(totals(report), theme, '  ');
   return page([...lines, ...end], theme);
 }
@@ -123,6 +124,9 @@ function placeOf({ reference }: TargetOutcome): string {
 
 const NOT_RUN = 'not run';
 
+/** What a tag needs is there; the tag was not touched. */
+const PLACED: Cell = { text: 'placed', style: 'good' };
+
 /** The run ended, for something else, before the list was begun or done: nothing is wrong with it. */
 function isNotRun(target: TargetOutcome): boolean {
   return target.action === 'failed' && target.error.code === 'NOT_RUN';
@@ -158,10 +162,15 @@ function manyLists(report: PublishReport, theme: Theme): string[] {
       list.images.flatMap((image) => image.placed),
       told,
     );
-    return list.targets.map((target, at) => [
-      { text: word(target, report), style: styleOf(target) },
-      target.reference,
-      target.digest === undefined ? '' : digestCell(target.digest),
+    const placed = (list.content ?? []).map((reference) => ({ reference, digest: undefined, how: PLACED }));
+    const tags = list.targets.map((target) => ({
+      ...target,
+      how: { text: word(target, report), style: styleOf(target) },
+    }));
+    return [...placed, ...tags].map(({ reference, digest, how: done }, at) => [
+      done,
+      reference,
+      digest === undefined ? '' : digestCell(digest),
       blank(list.images.filter((image) => image.kind === 'image').length),
       // Tags of one list share its blobs; counted once, the columns add up to the totals.
       ...COUNTS.map((how) => (at === 0 ? blank(count(blobs, how)) : '')),
@@ -182,7 +191,7 @@ function manyLists(report: PublishReport, theme: Theme): string[] {
   ];
 }
 
-function totals({ totals: { blobs, bytesSent, bytesSaved, requests, retries } }: PublishReport): string[] {
+export function totals({ totals: { blobs, bytesSent, bytesSaved, requests, retries } }: PublishReport): string[] {
   const saved = bytesSaved > 0 ? [`${formatBytes(bytesSaved)} not sent`] : [];
   const copied = blobs.copied > 0 ? [`copied ${blobs.copied} (${formatBytes(bytesSent)})`] : [];
   const counts = (['mounted', 'present', 'skipped'] as const).filter((how) => blobs[how] > 0);
@@ -207,7 +216,7 @@ function styleOf(target: TargetOutcome): Style {
 }
 
 /** `created` of a dry run is what it would be. */
-function word(target: TargetOutcome, report: PublishReport): string {
+export function word(target: TargetOutcome, report: PublishReport): string {
   if (isNotRun(target)) return NOT_RUN;
   const would = { created: 'would create', updated: 'would update', unchanged: 'unchanged', failed: 'would fail' };
   return report.dryRun ? would[target.action] : target.action;
@@ -249,13 +258,13 @@ function blank(value: number): string {
 }
 
 /** Sum of the blobs of an image; nothing when none was looked at, as for a child that was there before. */
-function imageSize(image: ImageOutcome): string {
+export function imageSize(image: ImageOutcome): string {
   const sizes = new Map(outcomes(image).map((blob) => [blob.digest, blob.size]));
   return sizes.size === 0 ? '' : formatBytes([...sizes.values()].reduce((sum, size) => sum + size, 0));
 }
 
 /** In a word how an image came there, with what the registry answered where bytes had to be sent. */
-function howOf(image: ImageOutcome): string {
+export function howOf(image: ImageOutcome): string {
   const blobs = outcomes(image);
   if (blobs.length === 0) return [...new Set(image.placed.map((place) => place.manifest))].join(', ');
   const reasons = [...new Set(blobs.flatMap((blob) => (blob.why === undefined ? [] : [blob.why])))];

@@ -3,6 +3,15 @@ export { flatDescriptor, reportDocument } from './documents.ts';
 export { jsonText } from './json.ts';
 export { type DraftLine, renderDrafts } from './render-drafts.ts';
 export { type Circumstances, errorDocument, renderError, renderWarnings, type TagEvent } from './render-error.ts';
+export {
+  GROUP_END,
+  groupStart,
+  renderAnnotations,
+  renderGroup,
+  renderMask,
+  renderOutputs,
+} from './render-github.ts';
+export { renderStepSummary, repositoryOf } from './render-github-summary.ts';
 export { renderInspection } from './render-inspection.ts';
 export { renderMountCheck } from './render-mount-check.ts';
 export { type PlanEvent, renderPlan, renderSummary } from './render-report.ts';

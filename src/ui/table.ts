@@ -1,4 +1,4 @@
-import { cut, textWidth, untrusted } from './text.ts';
+import { cut, cutStart, textWidth, untrusted } from './text.ts';
 import { page, paint, type Style, symbols, type Theme } from './theme.ts';
 
 /** `short` stands in for `text` where the table would be too wide; `lead` is ours and stands before it with its spaces. */
@@ -9,10 +9,10 @@ export type Cell =
 export type Column = {
   readonly title: string;
   readonly align?: 'left' | 'right';
-  /** Left out on narrow terminals, the highest number first. */
+  /** Left out on narrow terminals, the highest number first; 0: not before cutting was not enough either. */
   readonly drop?: number;
-  /** Cut on narrow terminals when leaving out was not enough. */
-  readonly shrink?: boolean;
+  /** Cut on narrow terminals when leaving out was not enough; `start`: at the beginning. */
+  readonly shrink?: boolean | 'start';
 };
 
 /** A column together with its cells; what is chosen, left out and cut as one. */
@@ -80,7 +80,7 @@ function narrow(strips: readonly Strip[], room: number, ellipsis: string): reado
     ),
   );
   const droppable = kept
-    .filter(({ column }) => column.drop !== undefined)
+    .filter(({ column }) => (column.drop ?? 0) > 0)
     .sort((a, b) => (b.column.drop ?? 0) - (a.column.drop ?? 0));
   for (const gone of droppable) {
     if (total(kept) <= room) break;
@@ -91,10 +91,11 @@ function narrow(strips: readonly Strip[], room: number, ellipsis: string): reado
     const excess = total(kept) - room;
     if (excess <= 0) break;
     const width = Math.max(LEAST, textWidth(wide.column.title), wide.width - excess);
-    const cells = wide.cells.map((cell) => ({ ...cell, text: cut(cell.text, width, ellipsis) }));
+    const shorter = wide.column.shrink === 'start' ? cutStart : cut;
+    const cells = wide.cells.map((cell) => ({ ...cell, text: shorter(cell.text, width, ellipsis) }));
     kept = kept.map((each) => (each === wide ? strip(each.column, cells) : each));
   }
-  return kept;
+  return total(kept) <= room ? kept : kept.filter(({ column }) => column.drop !== 0);
 }
 
 function total(strips: readonly Strip[]): number {

@@ -2,6 +2,7 @@ import type { Digest } from '../model/digest.ts';
 import type { PublishEvent } from '../publish/events.ts';
 import type { BlobHow } from '../publish/report.ts';
 import { imageLabel } from './labels.ts';
+import type { PaceSample } from './pace.ts';
 import type { TagEvent } from './render-error.ts';
 
 /** What the transport tells of its requests; the same shape as its own event. Nothing in it is secret. */
@@ -45,6 +46,8 @@ export type Tally = {
   /** How each blob came to be in each repository, as far as known. */
   readonly how: Map<string, BlobHow>;
   bytesSent: number;
+  /** What had been sent by when, of the last seconds. */
+  readonly pace: PaceSample[];
   readonly running: Map<string, RunningBlob>;
   readonly tags: TagEvent[];
   readonly warnings: string[];
@@ -67,6 +70,7 @@ export function newTally(): Tally {
     done: { present: 0, mounted: 0, copied: 0, skipped: 0 },
     how: new Map(),
     bytesSent: 0,
+    pace: [],
     running: new Map(),
     tags: [],
     warnings: [],

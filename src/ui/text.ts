@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { withoutEndless } from '../model/escapes.ts';
 
 /** Longest text of others that is looked at, in UTF-16 units; the rest is dropped before any expression runs. */
 const LOOK_AT = 64 * 1024;
@@ -9,7 +10,7 @@ const LOOK_AT = 64 * 1024;
  * without anything a CI runner would take for a command. At most `limit` columns.
  */
 export function untrusted(text: string, limit = 600): string {
-  const plain = stripVTControlCharacters(text.slice(0, LOOK_AT))
+  const plain = stripVTControlCharacters(withoutEndless(text.slice(0, LOOK_AT)))
     .replace(/\s+/gu, ' ')
     // Cc: escapes that are left and C1. Cf: bidirectional, zero width and tag characters. Cs: lone surrogates.
     .replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '')
@@ -71,6 +72,16 @@ export function cut(text: string, width: number, ellipsis: string): string {
     kept += character;
   }
   return kept.replace(/(?<=^|\s)::$/u, ':') + tail;
+}
+
+/** The text without its beginning: of references the end tells them apart. @see cut */
+export function cutStart(text: string, width: number, ellipsis: string): string {
+  if (textWidth(text) <= width) return text;
+  const lead = textWidth(ellipsis) < width ? ellipsis : '';
+  const characters = [...text];
+  let kept = textWidth(text);
+  while (kept > width - textWidth(lead)) kept -= characterWidth(characters.shift() ?? '');
+  return lead + characters.join('');
 }
 
 const ZERO = /^[\p{M}\p{Cf}\p{Cc}]$/u;

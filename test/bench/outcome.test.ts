@@ -32,23 +32,29 @@ const GOOD: Readonly<Record<string, string>> = {
   [`blobs/${BLOB.digest}`]: 'blob',
 };
 
-let stop: (() => void) | undefined;
-afterEach(() => stop?.());
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
 
 function list(digest: string, architecture: string): string {
   return JSON.stringify({ manifests: [{ digest, platform: { os: 'linux', architecture } }] });
 }
 
-async function judged(content: Readonly<Record<string, string>>, exitCode: number | 'timeout' = 0): Promise<string> {
+async function judged(
+  content: Readonly<Record<string, string>>,
+  exitCode: number | 'timeout' = 0,
+  { task = TASK, withList = true }: { readonly task?: Task; readonly withList?: boolean } = {},
+): Promise<string> {
   const server = createServer(({ url = '' }, response) => {
     const body = content[url.replace('/v2/debian/debian/', '')];
     response.writeHead(body === undefined ? 404 : 200, { 'content-length': String(body?.length ?? 0) }).end(body);
   }).listen(0, '127.0.0.1');
-  stop = () => void server.close();
+  stops.push(() => void server.close());
   await once(server, 'listening');
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const command = { seconds: 1, cpuSeconds: 1, peakRssBytes: 1, exitCode, output: 'an error' };
-  const outcome = await judge(origin, TASK, command);
+  const outcome = await judge(origin, task, command, withList);
   return outcome.kind === 'right' ? 'right' : outcome.why;
 }
 
@@ -69,6 +75,37 @@ describe('judge', () => {
   ])('finds %s', async (_, change: Record<string, string | undefined>, why) => {
     const content = Object.entries({ ...GOOD, ...change }).filter(([, body]) => body !== undefined);
     expect(await judged(Object.fromEntries(content) as Record<string, string>)).toContain(why);
+  });
+
+  it('wants attestations beside their images, with their blobs', async () => {
+    const [image] = TASK.images;
+    if (image === undefined) throw new Error('no image');
+    const blob = { digest: hash('statement'), size: 9 };
+    const attestation = { digest: hash('{}'), size: 2, indexSize: 1, blobs: [blob] };
+    const task = { ...TASK, images: [{ ...image, attestation }] };
+    const both = [
+      { digest: hash(CHILD), platform: { os: 'linux', architecture: 'amd64' } },
+      { digest: hash('{}'), platform: { os: 'unknown', architecture: 'unknown' } },
+    ];
+    const whole = {
+      ...GOOD,
+      'manifests/one': JSON.stringify({ manifests: both }),
+      [`manifests/${hash('{}')}`]: '{}',
+      [`blobs/${blob.digest}`]: 'statement',
+    };
+    expect(await judged(whole, 0, { task })).toBe('right');
+    expect(await judged({ ...whole, 'manifests/one': GOOD['manifests/one'] ?? '' }, 0, { task })).toBe(
+      '1 children instead of 2',
+    );
+    const { [`blobs/${blob.digest}`]: _, ...without } = whole;
+    expect(await judged(without, 0, { task })).toContain('is not in the target');
+  });
+
+  it('does not look for a list where none can be made', async () => {
+    const { 'manifests/one': _, ...copies } = GOOD;
+    expect(await judged(copies, 0, { withList: false })).toBe('right');
+    const { [`blobs/${BLOB.digest}`]: __, ...less } = copies;
+    expect(await judged(less, 0, { withList: false })).toContain('is not in the target');
   });
 
   it('believes an exit code before the registry', async () => {

@@ -4,7 +4,7 @@ import type { PartialPlatform } from '../../src/model/platform.ts';
 import type { RunningRegistry } from '../../src/registry-server/index.ts';
 import type { BuiltManifest } from '../helpers/images.ts';
 import type { Finished } from '../helpers/processes.ts';
-import { cli, emptyFolder, parsed } from './program.ts';
+import { COMPILED, cli, emptyFolder, parsed } from './program.ts';
 
 /** A user of this machine with a home of its own. */
 export type User = {
@@ -89,12 +89,13 @@ export function writeDockerDraft(
   }
 }
 
-/** Every file below a folder with its content. */
+/** Every file below a folder with its content, but for the program as Node compiled it. */
 export function filesIn(folder: string): Readonly<Record<string, string>> {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return Object.fromEntries(
     files
       .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => COMPILED === undefined || !path.startsWith(join(folder, COMPILED, '/')))
       .sort()
       .map((path) => [path, readFileSync(path, 'utf8')]),
   );

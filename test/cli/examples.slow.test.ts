@@ -21,6 +21,11 @@ beforeAll(async () => {
   const list = (name: string) =>
     `- { target: '${host}/debian/${name}:list', sources: ['${host}/debian/${name}:bullseye'] }`;
   writeFileSync(join(folder, 'lists.yaml'), `lists:\n${list('amd64')}\n${list('arm64')}\n`);
+  mkdirSync(join(folder, 'reports'));
+  for (const index of [1, 2]) {
+    const shard = ['--shard', `${index}/2`, '--report', `reports/${index}.json`];
+    await cli(folder, ['publish', '-f', 'lists.yaml', ...shard]);
+  }
   mkdirSync(join(folder, 'digests'));
   for (const architecture of ['amd64', 'arm64']) {
     const image = seedImage(registry, 'acme/app', architecture, { platform: { os: 'linux', architecture } });
@@ -35,7 +40,12 @@ function examples(): readonly (readonly [command: string, args: readonly string[
   const manifest: Manifest = JSON.parse(readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8'));
   return Object.entries(manifest.commands).flatMap(([id, { examples }]) =>
     examples.map(({ command }) => {
-      const words = command.replace('<%= config.bin %> <%= command.id %>', id.replaceAll(':', ' ')).split(/\s+/);
+      // What the shell does around it, as in `source <(...)`, `sudo ...` and `... > FILE`, is not ours to run.
+      const said = command
+        .replaceAll('<%= config.bin %>', 'manifest-publish')
+        .replace('<%= command.id %>', id.replaceAll(':', ' '));
+      const [, own = ''] = /manifest-publish ([^)>]*[^)>\s])/.exec(said) ?? [];
+      const words = own.split(/\s+/);
       return [words.join(' '), words] as const;
     }),
   );
@@ -66,13 +76,18 @@ describe('the examples of the help pages', () => {
         'verify',
         'mount-check',
         'registry',
+        'report',
+        'completion',
+        'docker-plugin',
         'demo',
       ]),
     );
   });
 
   it.each(all.filter(([command]) => !ENDLESS.test(command)))('%s', async (_, words) => {
-    const args = words.map((word) => word.replace('localhost:5000', registry.host));
+    const args = words.map((word) =>
+      word.replace('localhost:5000', registry.host).replace('/usr/local/lib', join(folder, 'usr')),
+    );
     if (NEEDS_DRAFT.includes(words[0] ?? '')) {
       const sources = ['amd64', 'arm64', 'armhf'].map((name) => `${registry.host}/debian/${name}:bullseye`);
       await cli(folder, ['create', '--replace', `${registry.host}/debian/debian:draft`, ...sources]);

@@ -55,6 +55,29 @@ describe('output files', () => {
     expect(await readdir(folder)).toEqual(['digest']);
   });
 
+  it('that would be taken for those of a run that is killed go before the work; others stay until then', async () => {
+    const folder = emptyFolder();
+    const [report, digest] = [join(folder, 'report'), join(folder, 'digest')];
+    for (const path of [report, digest]) await writeFile(path, 'old');
+    const wanted = [
+      { flag: '--report', path: report, text, outdated: true },
+      { flag: '--digest-file', path: digest, text },
+    ];
+    const work = written(wanted, async () => {
+      expect((await readdir(folder)).filter((name) => !name.startsWith('.'))).toEqual(['digest']);
+      throw new Error('stopped');
+    });
+    await expect(work).rejects.toThrow('stopped');
+    expect(await readdir(folder)).toEqual(['digest']);
+    await writeFile(report, 'old');
+    const unfit = written(
+      [...wanted, { flag: '--metadata-file', path: join(folder, 'no', 'x'), text }],
+      async () => '',
+    );
+    await expect(unfit).rejects.toMatchObject({ code: 'FILE_FAILED' });
+    expect(await readFile(report, 'utf8')).toBe('old');
+  });
+
   it('need a name', async () => {
     const failed = written([{ flag: '--report', path: '', text }], async () => '');
     await expect(failed).rejects.toMatchObject({ exitCode: 2, message: '--report needs the name of a file' });

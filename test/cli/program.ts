@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import nodeModule from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, onTestFinished, TestRunner } from 'vitest';
@@ -6,6 +7,9 @@ import type { Finished, Variables } from '../helpers/processes.ts';
 import { runProgram } from '../helpers/program.ts';
 
 export { BIN } from '../helpers/program.ts';
+
+/** Where the program has Node 22 and later keep its compiled code, below a home; undefined where Node keeps none. */
+export const COMPILED = 'enableCompileCache' in nodeModule ? join('.cache', 'manifest-publish') : undefined;
 
 /** An empty folder that is both home and working folder, gone after the test or, made outside of one, those of the file. */
 export function emptyFolder(): string {

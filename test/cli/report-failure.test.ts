@@ -12,6 +12,7 @@ function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; 
     env: {},
     folder: () => '/',
     home: () => '/',
+    program: () => '/bin/run.js',
     writer: { pid: 1, host: 'here', isAlive: () => true },
     token: () => 'token',
     platform: 'linux',
@@ -24,6 +25,9 @@ function fakeWorld(): { readonly world: World; readonly seen: { stdout: string; 
     },
     conceal: (text) => text,
     note: (text) => {
+      seen.stderr += text;
+    },
+    command: (text) => {
       seen.stderr += text;
     },
     setExitCode: (code) => {
@@ -57,6 +61,23 @@ describe('a document that cannot be written', () => {
     await reportFailure(full, ['--json'], new PublishError('DENIED', 'may not push', 'Log in.'));
     expect(seen.stderr).toContain('may not push');
     expect({ tries, exitCode: seen.exitCode }).toEqual({ tries: 1, exitCode: 3 });
+  });
+});
+
+describe('a hint', () => {
+  const error = new PublishError(
+    'USAGE_INVALID',
+    'no',
+    'Run manifest-publish ls, or npm install -g manifest-publish, then manifest-publish docker-plugin install.',
+  );
+
+  it('names the command that was typed: docker calls us as its plugin', async () => {
+    const { world, seen } = fakeWorld();
+    await reportFailure({ ...world, env: { DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND: '/usr/bin/docker' } }, [], error);
+    expect(seen.stderr).toContain(
+      'hint: Run docker mpublish ls, or npm install -g manifest-publish, then docker mpublish docker-plugin install.',
+    );
+    expect((await reported(error)).stderr).toContain(`hint: ${error.hint}`);
   });
 });
 

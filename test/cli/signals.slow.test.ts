@@ -182,6 +182,22 @@ describe('registry serve', () => {
     expect(output.stdout.trim()).toMatch(/^127\.0\.0\.1:\d+$/);
   });
 
+  it.each([
+    [['--profile', 'ecr-public'], /with --seed debian there is debian\/debian to publish to$/m],
+    [
+      ['--profile', 'ecr-reset', '--seed', 'debian'],
+      /publish to localhost:\d+\/debian\/debian, which is there and empty$/m,
+    ],
+    [['--profile', 'spec'], undefined],
+  ])('tells where to publish to if a push makes no repository: %j', async (flags, words) => {
+    const { child, output, ended } = start(['registry', 'serve', '--port', '0', ...flags]);
+    await until(() => output.stdout.includes('\n'));
+    child.kill('SIGINT');
+    await ended;
+    if (words === undefined) expect(output.stderr).not.toContain('makes no repository');
+    else expect(output.stderr).toMatch(words);
+  });
+
   it('lists its profiles', async () => {
     const { stdout, exitCode } = await cli(folder, ['registry', 'serve', '--list-profiles']);
     for (const name of ['spec', 'ecr-public', 'docker-hub', 'ghcr'])

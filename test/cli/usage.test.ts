@@ -72,6 +72,15 @@ describe('version and help', () => {
 describe('a wrong command line ends with exit code 2 and a hint', () => {
   it.each([
     ['unknown flag', ['publish', 'a', 'b', '--jbos', '4'], 'unknown flag --jbos', 'Did you mean --jobs?'],
+    ['login as a flag', ['publish', 'a', 'b', '--username=me'], 'unknown flag --username', 'run docker login HOST'],
+    ['target as a flag', ['publish', '--target', 'a', 'b'], 'unknown flag --target', 'TARGET is the first argument'],
+    ['source as a flag', ['publish', 'a', '-m', 'b'], 'unknown flag -m', 'Sources are arguments after TARGET'],
+    ['-m of another command', ['verify', 'a', '-m'], 'unknown flag -m', 'hint: Run manifest-publish verify --help.'],
+    ['login as a command', ['login', 'HOST'], 'unknown command "login"', 'run docker login HOST'],
+    ['version as a command', ['version'], 'unknown command "version"', 'Write manifest-publish --version.'],
+    ['words of docker', ['manifest', 'create', 'a'], 'unknown command "manifest"', 'Leave "manifest" out'],
+    ['target behind -t', ['publish', '-t', 'h/a:1', 'h/b:1'], 'missing argument SOURCE', 'hint: TARGET comes first'],
+    ['tag behind -t', ['publish', '-t', '1', 'h/b:1'], 'missing argument SOURCE', 'hint: Write TARGET SOURCE...'],
     ['missing argument', ['publish', 'a'], 'missing argument SOURCE', 'publish --help'],
     ['missing argument of another command', ['verify'], 'missing argument REF', 'verify --help'],
     ['no argument', ['publish'], 'missing argument TARGET, SOURCE', 'publish --help'],

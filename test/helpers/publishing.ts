@@ -6,7 +6,7 @@ import { SYSTEM_CLOCK } from '../../src/cli/runtime.ts';
 import { DEFAULT_NETWORK, type NetworkSettings } from '../../src/cli/settings.ts';
 import { parseReference, withTag } from '../../src/model/reference.ts';
 import type { PublishEvent } from '../../src/publish/events.ts';
-import type { PublishPorts } from '../../src/publish/ports.ts';
+import type { Clock, PublishPorts } from '../../src/publish/ports.ts';
 import { publish } from '../../src/publish/publish.ts';
 import { type ListsOptions, publishLists } from '../../src/publish/publish-lists.ts';
 import type { PublishReport } from '../../src/publish/report.ts';
@@ -27,6 +27,8 @@ export type PublishOptions = Partial<Omit<PublishRequest, 'targets' | 'sources'>
   readonly logins?: Readonly<Record<string, string>>;
   /** Replaces the clock, so that waits take no time. */
   readonly patient?: boolean;
+  /** Everybody's clock: the transport's, the client's and policy's. */
+  readonly clock?: Clock;
   /** With `patient`: told of every wait of policy, in ms; whoever keeps time for the registry can turn it on. */
   readonly onSleep?: (milliseconds: number) => void;
   readonly onEvent?: (event: PublishEvent) => void;
@@ -42,6 +44,7 @@ export function requestOf(target: string, sources: readonly string[], options: P
     also = [],
     network: _network,
     patient: _patient,
+    clock: _clock,
     onSleep: _s,
     onEvent: _e,
     logins: _l,
@@ -64,7 +67,7 @@ export function requestOf(target: string, sources: readonly string[], options: P
 }
 
 /** What {@link withPorts} may be told. */
-export type PortOptions = Pick<PublishOptions, 'network' | 'patient' | 'onSleep' | 'onEvent' | 'logins'>;
+export type PortOptions = Pick<PublishOptions, 'network' | 'patient' | 'clock' | 'onSleep' | 'onEvent' | 'logins'>;
 
 /**
  * Runs something with the real ports of the program, away from the user's environment, and closes them. Afterwards it
@@ -91,10 +94,11 @@ export function withPorts<T>(
       http: (event: unknown) => void told.push(event),
     };
     const writer = { pid: process.pid, host: 'test', isAlive: () => true, own: LAYOUT_LOCKS };
-    const surroundings = { env: {}, clock: SYSTEM_CLOCK, random: Math.random, secrets: createSecrets(), writer };
+    const time = options.clock ?? SYSTEM_CLOCK;
+    const surroundings = { env: {}, clock: time, random: Math.random, secrets: createSecrets(), writer };
     const connections = await connect({ ...DEFAULT_NETWORK, ...options.network }, observer, surroundings, login);
     const sleep = async (milliseconds: number): Promise<void> => options.onSleep?.(milliseconds);
-    const clock = options.patient === true ? { ...SYSTEM_CLOCK, sleep } : SYSTEM_CLOCK;
+    const clock = options.patient === true ? { ...SYSTEM_CLOCK, sleep } : time;
     const controller = new AbortController();
     setMaxListeners(0, controller.signal);
     let ended: { readonly value: T } | { readonly error: unknown };

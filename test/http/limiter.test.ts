@@ -51,6 +51,30 @@ describe('requests', () => {
     expect(order).toEqual([0, 1, 2, 3, 4]);
   });
 
+  it('that may go last go when nobody else waits, in their order', async () => {
+    const { take, takeCopy } = limiter({ requests: 2 });
+    const held = await Promise.all([take('a', never), take('a', never)]);
+    const order: string[] = [];
+    const note = (name: string) => (given: Place | CopyPlaces) => {
+      order.push(name);
+      given.release();
+    };
+    const late = ['first look', 'second look'].map((name) => take('a', never, { last: true }).then(note(name)));
+    const copy = takeCopy({ source: 'a', target: 'a', size: 1, signal: never }).then(note('copy'));
+    const other = take('a', never).then(note('request'));
+    for (const place of held) {
+      place.release();
+      await turn();
+    }
+    await Promise.all([...late, copy, other]);
+    expect(order).toEqual(['copy', 'request', 'first look', 'second look']);
+  });
+
+  it('that may go last take what is free at once', async () => {
+    const { take } = limiter({ requests: 2 });
+    expect(await settled([take('a', never, { last: true }), take('a', never, { last: true })])).toBe(2);
+  });
+
   it('may be given back twice without harm', async () => {
     const { take } = limiter({ requests: 2 });
     const place = await take('a', never);
@@ -157,6 +181,16 @@ describe('copies', () => {
     expect(await settled([waiting])).toBe(0);
   });
 
+  it('that go beside another go before all that wait for places', async () => {
+    const { take, takeCopy } = limiter({ requests: 2 });
+    const held = await Promise.all([take('a', never), take('a', never)]);
+    const waiting = [takeCopy({ source: 'a', target: 'a', size: 1, signal: never }), take('a', never)];
+    const beside = takeCopy({ target: 'a', size: 1, beside: true, signal: never });
+    held[0]?.release();
+    expect(await settled([beside])).toBe(1);
+    expect(await settled(waiting)).toBe(0);
+  });
+
   it('that wait for places are not passed by requests', async () => {
     const { take, takeCopy } = limiter({ requests: 2 });
     const first = await take('a', never);
@@ -238,14 +272,20 @@ describe('--max-rps', () => {
 
 describe('for any order of requests, copies, 429s and aborts', () => {
   type Step =
-    | { readonly kind: 'take'; readonly host: string }
-    | { readonly kind: 'copy'; readonly source: string | undefined; readonly target: string; readonly size: number }
+    | { readonly kind: 'take'; readonly host: string; readonly last: boolean }
+    | {
+        readonly kind: 'copy';
+        readonly source: string | undefined;
+        readonly target: string;
+        readonly size: number;
+        readonly beside: boolean;
+      }
     | { readonly kind: 'release' | 'abort'; readonly index: number }
     | { readonly kind: 'overrun' | 'good'; readonly host: string };
 
   const host = fc.constantFrom('a', 'b');
   const step: fc.Arbitrary<Step> = fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('take' as const), host }) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('take' as const), host, last: fc.boolean() }) },
     {
       weight: 4,
       arbitrary: fc.record({
@@ -253,6 +293,7 @@ describe('for any order of requests, copies, 429s and aborts', () => {
         source: fc.option(host, { nil: undefined }),
         target: host,
         size: fc.constantFrom(1, BIG),
+        beside: fc.boolean(),
       }),
     },
     {
@@ -311,14 +352,22 @@ describe('for any order of requests, copies, 429s and aborts', () => {
           for (const one of steps) {
             switch (one.kind) {
               case 'take':
-                start(async (signal) => hold(await limits.take(one.host, signal), [one.host], false));
+                start(async (signal) =>
+                  hold(await limits.take(one.host, signal, { last: one.last }), [one.host], false),
+                );
                 break;
               case 'copy': {
-                const { source, target, size } = one;
+                const { source, target, size, beside } = one;
                 const ends = source === undefined ? [target] : [source, target];
                 start(async (signal) =>
                   hold(
-                    await limits.takeCopy({ target, size, signal, ...(source === undefined ? {} : { source }) }),
+                    await limits.takeCopy({
+                      target,
+                      size,
+                      beside,
+                      signal,
+                      ...(source === undefined ? {} : { source }),
+                    }),
                     ends,
                     size === BIG,
                   ),

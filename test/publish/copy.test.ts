@@ -19,6 +19,7 @@ const SIZES = {
   tooLarge: 4 * MIB * SCALE,
   least: 512 * KIB * SCALE,
   scout: MIB * SCALE,
+  uncut: MIB * SCALE,
   // Whoever runs these tests may be slow.
   patience: 20_000,
 };

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { PublishError } from '../../src/errors.ts';
 import type { Digest } from '../../src/model/digest.ts';
@@ -7,8 +8,8 @@ import { planPublish } from '../../src/publish/plan.ts';
 import { putUntilTaken } from '../../src/publish/put.ts';
 import { trackSessions } from '../../src/publish/sessions.ts';
 import { stoppable } from '../../src/publish/stop.ts';
-import type { Presence, PutAnswer, RegistryClient } from '../../src/registry/client.ts';
-import { fakeClient, fakePorts } from './fakes.ts';
+import type { Presence, PutAnswer, RegistryClient, VerbOptions } from '../../src/registry/client.ts';
+import { body, fakeClient, fakePorts, session } from './fakes.ts';
 import { blob, child, digest, image, request, resolution, source } from './values.ts';
 
 const refused = new PublishError('MANIFEST_REFUSED', 'refused', 'hint');
@@ -20,7 +21,12 @@ const { digest: DIGEST } = one.manifest;
 const unknown: Presence = { kind: 'unknown', error: refused };
 
 /** One child whose blobs the target mounts, and a registry that answers as told. */
-function setUp(verbs: Partial<Omit<RegistryClient, 'host'>>, tagLists: readonly Digest[] = []) {
+function setUp(
+  verbs: Partial<Omit<RegistryClient, 'host'>>,
+  tagLists: readonly Digest[] = [],
+  gate: Promise<void> = Promise.resolve(),
+  subject?: Promise<void>,
+) {
   const puts: string[] = [];
   const client = fakeClient('reg.test', {
     mountBlob: async () => ({ kind: 'mounted' }),
@@ -33,7 +39,10 @@ function setUp(verbs: Partial<Omit<RegistryClient, 'host'>>, tagLists: readonly 
   });
   const ports = fakePorts([client]);
   const tag = tagLists.length === 0 ? {} : { kind: 'present' as const, digest: digest('old'), children: tagLists };
-  const plan = planPublish(request({ verify: false }), resolution([source(one)], tag), [one]);
+  const planned = planPublish(request({ verify: false }), resolution([source(one)], tag), [one]);
+  // Of another list, as a referrer's is.
+  const after = subject === undefined ? [] : [digest('subject')];
+  const plan = { ...planned, children: planned.children.map((its) => ({ ...its, after: [...its.after, ...after] })) };
   const { signal, stop } = stoppable(new AbortController().signal);
   const run = {
     target: plan.target,
@@ -43,8 +52,9 @@ function setUp(verbs: Partial<Omit<RegistryClient, 'host'>>, tagLists: readonly 
     mounts: createMountMemory(),
     sessions: trackSessions(plan.target, ports, signal),
     inMemory: new Map(),
-    gate: Promise.resolve(),
+    gate,
     stop,
+    ...(subject === undefined ? {} : { elsewhere: () => subject }),
   };
   const placement = createChildPlacement(plan, new Map([[DIGEST, Buffer.from('{}')]]), true, run);
   return { placement, puts, ports, signal };
@@ -78,6 +88,59 @@ describe('the index that is refused because children are not seen yet', () => {
     const { placement } = setUp({ hasManifest: async () => present });
     await placement.child(DIGEST);
     expect(await placement.repair([DIGEST], 0)).toBe('nothing missing');
+  });
+});
+
+describe('blobs that the registry says it has mounted', () => {
+  it('are looked at behind all others while the platforms are not known, and none is copied or put before', async () => {
+    const looks: unknown[] = [];
+    let open: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    const copied: string[] = [];
+    const hasBlob = async (_repository: string, blobDigest: Digest, { last }: VerbOptions): Promise<Presence> => {
+      looks.push(last);
+      return blobDigest === digest('layer') ? { kind: 'absent' } : { kind: 'present', size: undefined };
+    };
+    const verbs: Partial<Omit<RegistryClient, 'host'>> = {
+      hasBlob,
+      openUpload: async () => session('one'),
+      openBlob: async () => body('layer'),
+      upload: async (_session, { digest: sent }) => {
+        copied.push(sent);
+        return { kind: 'stored', bytesSent: 5 };
+      },
+    };
+    const { placement, puts } = setUp(verbs, [], gate);
+    const placed = placement.child(DIGEST);
+    await setImmediate();
+    expect([looks, puts, copied]).toEqual([[true, true], [], []]);
+    open();
+    expect(await placed).toBe('pushed');
+    expect(copied).toEqual([digest('layer')]);
+    // It went up beside the copy, and once more when the copy was there.
+    expect(puts).toEqual([DIGEST, DIGEST]);
+    expect(looks).toHaveLength(2);
+  });
+
+  it('are not being looked at any more when the list has failed, each in its own time', async () => {
+    let fail: (error: unknown) => void = () => undefined;
+    const subject = new Promise<void>((_, reject) => (fail = reject));
+    let running = 0;
+    const hasBlob = async (_: string, blobDigest: Digest, { signal: own }: VerbOptions): Promise<Presence> => {
+      running += 1;
+      await new Promise((resolve) => own.addEventListener('abort', resolve));
+      for (let turns = blobDigest === digest('layer') ? 9 : 1; turns > 0; turns -= 1) await setImmediate();
+      running -= 1;
+      throw own.reason;
+    };
+    const { placement } = setUp({ hasBlob }, [], undefined, subject);
+    const placed = placement.child(DIGEST);
+    placed.catch(() => undefined);
+    await setImmediate();
+    expect(running).toBe(2);
+    fail(refused);
+    await expect(placed).rejects.toMatchObject({ code: 'MANIFEST_REFUSED' });
+    expect(running).toBe(0);
   });
 });
 

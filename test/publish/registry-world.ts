@@ -71,7 +71,13 @@ export async function runPublish(
   const size = (bytes: number): number => Math.ceil(bytes * around.scale);
   const network = {
     ...DEFAULT_NETWORK,
-    uploadSizes: { chunk: size(5 * MIB), tooLarge: size(4 * MIB), least: size(MIB / 2), scout: size(MIB) },
+    uploadSizes: {
+      chunk: size(5 * MIB),
+      tooLarge: size(4 * MIB),
+      least: size(MIB / 2),
+      scout: size(MIB),
+      uncut: size(MIB),
+    },
     ...(around.caFile === undefined ? {} : { caFile: around.caFile }),
   };
   const login = {

@@ -7,7 +7,7 @@ import { chunkLimits, continues, rangeEnd } from '../../src/registry/protocol.ts
 import { blobOf, clientOf, errors, failure, type Handler, reply, serve, verb, world } from './fixture.ts';
 
 const BLOB = blobOf(300_000);
-const SIZES = { chunk: 100_000, tooLarge: 80_000, least: 10_000, scout: 20_000 };
+const SIZES = { chunk: 100_000, tooLarge: 80_000, least: 10_000, scout: 20_000, uncut: 20_000 };
 
 describe('the borders of chunks', () => {
   test('cover the blob once, are equal but for the last, which is no larger and never one byte', () => {

@@ -214,6 +214,15 @@ describe('a turn', () => {
     expect(await settled(lessons.turn(35 * MIB, SIGNAL))).toBe(true);
   });
 
+  test('is shared by those who send what is read once for all of them', async () => {
+    const lessons = lessonsOf();
+    const [read, otherRead] = [{}, {}];
+    await lessons.turn(40 * MIB, SIGNAL, read);
+    expect(await settled(lessons.turn(40 * MIB, SIGNAL, read))).toBe(true);
+    const others = [lessons.turn(40 * MIB, SIGNAL, otherRead), lessons.turn(40 * MIB, SIGNAL)];
+    expect(await settled(Promise.race(others))).toBe(false);
+  });
+
   test('goes on while the limit is halved', async () => {
     const lessons = lessonsOf();
     const scout = await lessons.turn(40 * MIB, SIGNAL);

@@ -1,9 +1,11 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { PublishError } from '../../src/errors.ts';
+import { createLimiter } from '../../src/http/limiter.ts';
 import type { RegistryClient } from '../../src/registry/client.ts';
 import { startRegistry } from '../../src/registry-server/index.ts';
 import { selfSigned } from '../http/certificate.ts';
-import { blobOf, clientOf, failure, type Handler, onClose, reply, serve, verb } from './fixture.ts';
+import { blobOf, clientOf, failure, type Handler, onClose, realClock, reply, serve, verb } from './fixture.ts';
 
 const BLOB = blobOf(10);
 const MANIFEST = { bytes: BLOB.bytes, digest: BLOB.digest, mediaType: 'application/vnd.oci.image.index.v1+json' };
@@ -99,4 +101,30 @@ test('what ended the run is thrown as it is', async () => {
   const reason = new PublishError('NETWORK_FAILED', 'elsewhere', 'Run it again.');
   const server = await serve(() => run.abort(reason));
   await expect(clientOf(server).getManifest('a', 'v1', { signal: run.signal })).rejects.toBe(reason);
+});
+
+describe('a request that may go last', () => {
+  test('goes when nobody else waits for a place at its host', async () => {
+    const order: string[] = [];
+    const server = await serve(async ({ response, seen, whole }) => {
+      order.push(seen.url.split('/').at(-2) ?? '');
+      await whole;
+      reply(response, { status: 404 });
+    });
+    const limiter = createLimiter({ clock: realClock, requests: 2 });
+    const client = clientOf(server, { limiter });
+    const places = await Promise.all([
+      limiter.take(server.host, verb().signal),
+      limiter.take(server.host, verb().signal),
+    ]);
+    const asked = [
+      client.hasBlob('acme/app', BLOB.digest, { ...verb(), last: true }),
+      client.hasManifest('acme/app', BLOB.digest, verb()),
+    ];
+    // Both have come to wait by now.
+    await turn();
+    places[0]?.release();
+    await Promise.all(asked);
+    expect(order).toEqual(['manifests', 'blobs']);
+  });
 });

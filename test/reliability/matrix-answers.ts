@@ -76,7 +76,7 @@ const nowhereElse = ({ wanted }: Outcome): readonly string[] =>
 
 /** Blobs of a few hundred bytes are large. */
 const small = (stage: Stage) =>
-  void Object.assign(stage.uploadSizes, { chunk: 256, tooLarge: 200, least: 64, scout: 64 });
+  void Object.assign(stage.uploadSizes, { chunk: 256, tooLarge: 200, least: 64, scout: 64, uncut: 64 });
 
 const bearer = { auth: { scheme: 'bearer', anonymousPull: false } } as const;
 

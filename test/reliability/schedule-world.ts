@@ -96,7 +96,7 @@ export function clientWorld(traffic: readonly Traffic[], options: WorldOptions):
         mode: options.upload ?? 'auto',
         ...(options.chunkSize === undefined ? {} : { chunkSize: options.chunkSize }),
       },
-      uploadSizes: { chunk: 200, tooLarge: 150, least: 32, scout: 256 },
+      uploadSizes: { chunk: 200, tooLarge: 150, least: 32, scout: 256, uncut: 256 },
     });
     clients.set(host, made);
     return made;

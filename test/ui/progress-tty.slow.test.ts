@@ -66,6 +66,9 @@ describe.skipIf(!hasScript)('on a terminal', () => {
       expect.stringMatching(
         /^ {2}sha256:2804bad6fe94 {2}\[####------] {2}15\.0 MB of 31\.4 MB {2}\d+\.\d MB\/s {2}0:\d\d {2}mount answered 202$/,
       ),
+      expect.stringMatching(
+        /^ {2}sent 15\.0 MB, 16\.4 MB to go( {3}\d+\.\d MB\/s {3}0:\d\d)? {3}0 requests · 1 retry$/,
+      ),
       expect.stringMatching(/^ {2}waiting 1\d\.\d s for docker\.io \(429\)$/),
       expect.stringMatching(/^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] manifests 0 of 4$/),
       expect.stringMatching(/^[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] tags 0$/),

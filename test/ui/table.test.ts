@@ -39,6 +39,16 @@ describe('a table', () => {
     expect(widths(5)[1]).toBe('a long …  sha256:01    1 B');
   });
 
+  test('cuts at the beginning where the end tells apart, and last of all leaves out what has drop 0', () => {
+    const columns = [{ title: '', shrink: 'start' as const }, { title: '' }, { title: '', drop: 0 }];
+    const at = (width: number) =>
+      tableLines(columns, [['r.example/team/app', 'keep', '12 kB']], { ...PLAIN, width }, '');
+    expect(at(31)).toEqual(['r.example/team/app  keep  12 kB']);
+    expect(at(25)).toEqual(['…le/team/app  keep  12 kB']);
+    expect(at(21)).toEqual(['…eam/app  keep  12 kB']);
+    expect(at(20)).toEqual(['…eam/app  keep']);
+  });
+
   test('leaves out columns without content and a head without titles', () => {
     expect(tableLines([{ title: '' }, { title: '' }, { title: '' }], [['a', '', 'b']], PLAIN)).toEqual(['  a  b']);
     expect(tableLines(COLUMNS, [], PLAIN)).toEqual([]);

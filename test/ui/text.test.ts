@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, redact, textWidth, untrusted } from '../../src/ui/text.ts';
+import { cut, cutStart, redact, textWidth, untrusted } from '../../src/ui/text.ts';
 import { danger, hostileText } from './hostile.ts';
 
 describe('untrusted text', () => {
@@ -92,6 +92,10 @@ describe('widths', () => {
     expect(cut('漢字漢字', 6, '…')).toBe('漢字…');
     expect(cut('abcdefg', 6, '...')).toBe('abc...');
     expect(cut('abcdefg', 2, '...')).toBe('ab');
+    expect(cutStart('abcdef', 6, '…')).toBe('abcdef');
+    expect(cutStart('abcdefg', 6, '…')).toBe('…cdefg');
+    expect(cutStart('漢字漢字', 6, '…')).toBe('…漢字');
+    expect(cutStart('abcdefg', 2, '...')).toBe('fg');
   });
 
   test('that end inside an address leave no command', () => {

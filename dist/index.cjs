@@ -187,9 +187,20 @@ var init_json = __esmMin((() => {
 	ESCAPED = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
 }));
 //#endregion
+//#region src/model/escapes.ts
+function withoutEndless(text) {
+	const end = Math.max(...[
+		"\x07",
+		"",
+		"\x1B\\"
+	].map((mark) => text.lastIndexOf(mark))) + 1;
+	return text.slice(0, end) + text.slice(end).replaceAll("\x1B]", "]");
+}
+var init_escapes = __esmMin((() => {}));
+//#endregion
 //#region src/ui/text.ts
 function untrusted(text, limit = 600) {
-	return cut$1(guard(redact((0, node_util.stripVTControlCharacters)(text.slice(0, LOOK_AT)).replace(/\s+/gu, " ").replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, "").replace(/(\p{M}{3})\p{M}+/gu, "$1").trim())), limit, "…");
+	return cut$1(guard(redact((0, node_util.stripVTControlCharacters)(withoutEndless(text.slice(0, LOOK_AT))).replace(/\s+/gu, " ").replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, "").replace(/(\p{M}{3})\p{M}+/gu, "$1").trim())), limit, "…");
 }
 function guard(line) {
 	return line.replace(/(^|\s)::(?!\d)/gu, "$1|::").replace(/##(?=\w*\[)/gu, "#|#");
@@ -233,6 +244,7 @@ function characterWidth(character) {
 }
 var LOOK_AT, ZERO$1, TWO;
 var init_text = __esmMin((() => {
+	init_escapes();
 	LOOK_AT = 64 * 1024;
 	ZERO$1 = /^[\p{M}\p{Cf}\p{Cc}]$/u;
 	TWO = /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]$/u;
@@ -12799,7 +12811,7 @@ function parseErrorBody(bytes, headers) {
 	};
 }
 function oneLine(text, limit = LINE_LIMIT) {
-	const plain = (0, node_util.stripVTControlCharacters)(text.slice(0, ERROR_BODY_LIMIT)).replace(/\s+/gu, " ").replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, "").trim().replace(/^::/, "|::").replaceAll("##[", "#|#[");
+	const plain = (0, node_util.stripVTControlCharacters)(withoutEndless(text.slice(0, ERROR_BODY_LIMIT))).replace(/\s+/gu, " ").replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, "").trim().replace(/^::/, "|::").replaceAll("##[", "#|#[");
 	return plain.length > limit ? `${plain.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, "")}…` : plain;
 }
 function lineOf$1(text) {
@@ -12874,6 +12886,7 @@ function pageText(html) {
 }
 var ERROR_BODY_LIMIT, LINE_LIMIT, MOST_ERRORS, NOTHING$2;
 var init_error_body = __esmMin((() => {
+	init_escapes();
 	ERROR_BODY_LIMIT = 64 * 1024;
 	LINE_LIMIT = 300;
 	MOST_ERRORS = 20;

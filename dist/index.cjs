@@ -11171,7 +11171,7 @@ var init_files$1 = __esmMin((() => {
 }));
 //#endregion
 //#region src/oci-layout/folder.ts
-async function findLayout(folder) {
+async function findLayout(folder, again = false) {
 	const root = await locate(folder);
 	if (root === void 0) return {
 		kind: "absent",
@@ -11189,6 +11189,7 @@ async function findLayout(folder) {
 		throw notALayout(`${name}: imageLayoutVersion is ${shown(version)}, not 1.0.0`, REMAKE);
 	}
 	const names = await onDisk(`cannot read ${folder}`, () => (0, node_fs_promises.readdir)(folder));
+	if (names.includes(MARKER) && !again) return findLayout(folder, true);
 	if (names.every((one) => OURS$1.test(one))) return {
 		kind: "empty",
 		why: `the folder ${folder} has no ${MARKER} file`

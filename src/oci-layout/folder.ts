@@ -59,10 +59,11 @@ const OURS = /^(?:blobs|index\.json(?:\.(?:lock|(?:new|dead)\..*))?|\.tmp-.*|los
 /**
  * Looks whether the folder is a layout.
  *
+ * @param again it has just been looked at, and was being made
  * @throws PublishError `MANIFEST_UNSUPPORTED` for what is something else, `FILE_FAILED`
  * @see image-spec v1.1.1 image-layout.md, section "oci-layout file"
  */
-export async function findLayout(folder: string): Promise<Found> {
+export async function findLayout(folder: string, again = false): Promise<Found> {
   const root = await locate(folder);
   if (root === undefined) return { kind: 'absent', why: `there is no folder ${folder}` };
   const name = join(folder, MARKER);
@@ -74,6 +75,8 @@ export async function findLayout(folder: string): Promise<Found> {
     throw notALayout(`${name}: imageLayoutVersion is ${shown(version)}, not 1.0.0`, REMAKE);
   }
   const names = await onDisk(`cannot read ${folder}`, () => readdir(folder));
+  // Another process has made the layout since.
+  if (names.includes(MARKER) && !again) return findLayout(folder, true);
   if (names.every((one) => OURS.test(one))) return { kind: 'empty', why: `the folder ${folder} has no ${MARKER} file` };
   throw names.includes('manifest.json')
     ? notALayout(`${folder} has no ${MARKER} file; it looks like an unpacked docker save`, CONVERT)

@@ -1,6 +1,5 @@
-import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { argv, env } from 'node:process';
 import { parseArgs } from 'node:util';
 import { ROOT } from '../scripts/root.ts';
@@ -10,10 +9,16 @@ import type { Job } from './job.ts';
 import { describeMachine, formatMachine, loadNow } from './machine.ts';
 import { measureSituation, SITUATIONS } from './measure.ts';
 import { allPeers, findPeers } from './peers.ts';
+import { writeDocument, writeRuns } from './results.ts';
 import { createFinder } from './tools.ts';
 import { withStage } from './world.ts';
 
 // `npm run bench:copy`: one large layer that the registry does not mount, so that it goes through the client.
+
+const MARKS = {
+  begin: '<!-- made by npm run bench:copy -- --write; do not edit to the end mark -->',
+  end: '<!-- end of bench:copy -->',
+};
 
 const USAGE = `npm run bench:copy -- [options]
   --size MIB            of the layer (default 2048)
@@ -92,8 +97,8 @@ async function main(): Promise<number> {
     ].join('\n');
     say(`\n${text}\n`);
     const surroundings = { date, machine, load, registry: stage.registry.title, size, runs: count, absent };
-    say(`All runs: ${await writeResults(date, { ...surroundings, figures, rows })}`);
-    if (values.write) await writeSection(text);
+    say(`All runs: ${await writeRuns(ROOT, 'copy-', date, { ...surroundings, figures, rows })}`);
+    if (values.write) await writeDocument(ROOT, text, MARKS);
     const complaints = copyComplaints(figures);
     for (const complaint of complaints) say(complaint);
     return complaints.length === 0 ? 0 : 1;
@@ -121,25 +126,6 @@ async function checkRoom(needed: number): Promise<void> {
   if (free >= needed) return;
   const gib = (bytes: number) => (bytes / MIB / 1024).toFixed(1);
   throw new BenchError(`${tmpdir()} has ${gib(free)} GiB left, ${gib(needed)} are needed: try a smaller --size`);
-}
-
-/** Beside the results of the other benches; git ignores them. */
-async function writeResults(date: string, results: object): Promise<string> {
-  const file = join('bench', 'results', `copy-${date.replaceAll(/[:.]/g, '-')}.json`);
-  await mkdir(join(ROOT, 'bench', 'results'), { recursive: true });
-  await writeFile(join(ROOT, file), `${JSON.stringify(results, undefined, 2)}\n`);
-  return file;
-}
-
-const BEGIN = '<!-- made by npm run bench:copy -- --write; do not edit to the end mark -->';
-const END = '<!-- end of bench:copy -->';
-
-async function writeSection(text: string): Promise<void> {
-  const file = join(ROOT, 'docs', 'bench.md');
-  const old = await readFile(file, 'utf8');
-  const [start, stop] = [old.indexOf(BEGIN), old.indexOf(END)];
-  if (start < 0 || stop < start) throw new BenchError(`docs/bench.md: no place between "${BEGIN}" and "${END}"`);
-  await writeFile(file, `${old.slice(0, start + BEGIN.length)}\n\n${text}\n\n${old.slice(stop)}`);
 }
 
 try {

@@ -39,23 +39,32 @@ export async function writeResults(
       runs: row.runs,
     })),
   }));
-  const file = join('bench', 'results', `${surroundings.date.replaceAll(/[:.]/g, '-')}.json`);
-  await mkdir(join(root, 'bench', 'results'), { recursive: true });
   const document = { schemaVersion: 1, ...surroundings, limits, sections: measured };
-  await writeFile(join(root, file), `${JSON.stringify(document, undefined, 2)}\n`);
+  return await writeRuns(root, '', surroundings.date, document);
+}
+
+/** @param prefix of the file's name, for a bench with results of its own. @returns the file's path below the root */
+export async function writeRuns(root: string, prefix: string, date: string, results: object): Promise<string> {
+  const file = join('bench', 'results', `${prefix}${date.replaceAll(/[:.]/g, '-')}.json`);
+  await mkdir(join(root, 'bench', 'results'), { recursive: true });
+  await writeFile(join(root, file), `${JSON.stringify(results, undefined, 2)}\n`);
   return file;
 }
 
-const BEGIN = '<!-- made by npm run bench -- --write; do not edit to the end mark -->';
-const END = '<!-- end -->';
+/** Of the section that a bench writes. */
+export type Marks = { readonly begin: string; readonly end: string };
 
-/** Replaces what stands between the marks of docs/bench.md. @throws BenchError when the marks are not there */
-export async function writeDocument(root: string, text: string): Promise<void> {
+const MAIN_MARKS: Marks = {
+  begin: '<!-- made by npm run bench -- --write; do not edit to the end mark -->',
+  end: '<!-- end -->',
+};
+
+/** Replaces what stands between the marks in docs/bench.md. @throws BenchError when the marks are not there */
+export async function writeDocument(root: string, text: string, { begin, end }: Marks = MAIN_MARKS): Promise<void> {
   const file = join(root, 'docs', 'bench.md');
   const old = await readFile(file, 'utf8');
-  const start = old.indexOf(BEGIN);
-  const stop = old.indexOf(END, start); // other benches have marks of their own
-  if (start < 0 || stop < start)
-    throw new BenchError(`docs/bench.md: no place for the table between "${BEGIN}" and "${END}"`);
-  await writeFile(file, `${old.slice(0, start + BEGIN.length)}\n\n${text}\n\n${old.slice(stop)}`);
+  const start = old.indexOf(begin);
+  const stop = old.indexOf(end, start); // other benches have marks of their own
+  if (start < 0 || stop < start) throw new BenchError(`docs/bench.md: no place between "${begin}" and "${end}"`);
+  await writeFile(file, `${old.slice(0, start + begin.length)}\n\n${text}\n\n${old.slice(stop)}`);
 }

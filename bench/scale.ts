@@ -1,10 +1,9 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { argv, env } from 'node:process';
 import { parseArgs } from 'node:util';
 import { ROOT } from '../scripts/root.ts';
 import { BenchError } from './errors.ts';
 import { describeMachine, formatMachine, loadNow } from './machine.ts';
+import { writeDocument, writeRuns } from './results.ts';
 import { craneLoop, measureLists, ours, SCALE_SITUATIONS, type ScaleRun } from './scale-measure.ts';
 import { faults, renderScale, renderWide, type ScaleResult } from './scale-table.ts';
 import { measureWide, type WideRun } from './scale-wide.ts';
@@ -12,6 +11,11 @@ import { type ScaleWorld, withDockerRegistry, withEmbedded } from './scale-world
 import { createFinder } from './tools.ts';
 
 // `npm run bench:scale`: one list, ten, hundreds, from one spec file: what does a further list cost?
+
+const MARKS = {
+  begin: '<!-- made by npm run bench:scale -- --write; do not edit to the end mark -->',
+  end: '<!-- end of scale -->',
+};
 
 const USAGE = `npm run bench:scale -- [options]
   --lists N,N           lists of the spec files (default 1,10,100,1000)
@@ -102,8 +106,8 @@ async function main(): Promise<number> {
     const text = [head.join('\n'), ...tables].join('\n\n');
     say(`\n${text}\n`);
     const surroundings = { schemaVersion: 1, date, machine, load, registry: world.title, crane: crane?.version };
-    say(`All runs: ${await writeRuns(date, { ...surroundings, results, wide: wideRuns })}`);
-    if (values.write) await writeTables(text);
+    say(`All runs: ${await writeRuns(ROOT, 'scale-', date, { ...surroundings, results, wide: wideRuns })}`);
+    if (values.write) await writeDocument(ROOT, text, MARKS);
     const found = [...results.flatMap(faults), ...wideRuns.flatMap(fault)];
     for (const line of found) say(`FAILS ${line}`);
     return found.length === 0 ? 0 : 1;
@@ -139,25 +143,6 @@ function count(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value) || value < 1) throw new BenchError(`not a number from 1: ${text}\n\n${USAGE}`);
   return value;
-}
-
-/** Beside the results of the other benches; git ignores them. */
-async function writeRuns(date: string, results: object): Promise<string> {
-  const file = join('bench', 'results', `scale-${date.replaceAll(/[:.]/g, '-')}.json`);
-  await mkdir(join(ROOT, 'bench', 'results'), { recursive: true });
-  await writeFile(join(ROOT, file), `${JSON.stringify(results, undefined, 2)}\n`);
-  return file;
-}
-
-const BEGIN = '<!-- made by npm run bench:scale -- --write; do not edit to the end mark -->';
-const END = '<!-- end of scale -->';
-
-async function writeTables(text: string): Promise<void> {
-  const file = join(ROOT, 'docs', 'bench.md');
-  const old = await readFile(file, 'utf8');
-  const [start, stop] = [old.indexOf(BEGIN), old.indexOf(END)];
-  if (start < 0 || stop < start) throw new BenchError(`docs/bench.md: nothing between "${BEGIN}" and "${END}"`);
-  await writeFile(file, `${old.slice(0, start + BEGIN.length)}\n\n${text}\n\n${old.slice(stop)}`);
 }
 
 try {
